@@ -61,8 +61,8 @@ impl DashboardError {
                 localized!(
                     language,
                     "{folder} is the folder of one study: name the folder that it is in, or see it with `weir report`",
-                    "{folder}: 연구 하나의 폴더입니다. 이 폴더가 들어 있는 상위 폴더를 지정하거나 `weir report`로 보십시오",
-                    "{folder} 是单个研究的文件夹：请指定它的上级文件夹，或用 `weir report` 查看",
+                    "{folder}: 실험 하나의 폴더입니다. 이 폴더가 들어 있는 상위 폴더를 지정하거나, `weir report`로 보십시오",
+                    "{folder} 是单个实验的文件夹：请指定它的上级文件夹，或用 `weir report` 查看",
                 )
             }
             Self::Unreadable { folder, source } => {
@@ -80,8 +80,8 @@ impl DashboardError {
                 localized!(
                     language,
                     "--studies {folder}: {source}; name a folder of study files",
-                    "--studies {folder}: {source}. 연구 파일이 있는 폴더를 지정하십시오",
-                    "--studies {folder}：{source}；请指定存放研究文件的文件夹",
+                    "--studies {folder}: {source}. 실험 파일이 있는 폴더를 지정하십시오",
+                    "--studies {folder}：{source}；请指定存放实验文件的文件夹",
                 )
             }
             Self::Runtime(source) => {
@@ -102,8 +102,7 @@ fn in_use(address: SocketAddr, language: Language) -> String {
         language,
         "{address} is in use; choose another port, such as --listen {next}, or end what listens there (`ss -ltnp` names \
          it)",
-        "{address}: 이미 사용 중인 주소입니다. --listen {next}처럼 다른 포트를 쓰거나, 그 포트를 쓰는 프로세스를 종료하십시오(`ss \
-         -ltnp`로 확인할 수 있습니다)",
+        "{address}: 이미 사용 중인 주소입니다. --listen {next}처럼 다른 포트를 쓰거나, 그 포트를 쓰는 프로세스를 종료하십시오(`ss -ltnp`로 확인)",
         "{address} 已被占用；请换一个端口，例如 --listen {next}，或结束占用该端口的进程（可用 `ss -ltnp` 查看）",
     )
 }
@@ -114,8 +113,8 @@ fn no_origins(address: SocketAddr, language: Language) -> String {
         language,
         "with a token {address}, which others reach, needs the origins whose pages may act: add --origin, such as \
          --origin http://lab.example:{port}",
-        "{address}: 다른 머신에서도 접속할 수 있는 주소이므로, 토큰을 쓰려면 조작을 허용할 출처(origin)를 지정해야 합니다. --origin \
-         http://lab.example:{port}처럼 --origin을 추가하십시오",
+        "{address}: 다른 머신에서도 접속할 수 있는 주소입니다. 토큰을 쓰려면 조작을 허용할 출처(origin)를 지정해야 합니다. --origin \
+        http://lab.example:{port}처럼 --origin을 추가하십시오",
         "{address} 可从其他机器访问，使用令牌时必须指定允许执行操作的来源（origin）：请添加 --origin，例如 --origin \
          http://lab.example:{port}",
     )

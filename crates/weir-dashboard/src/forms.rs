@@ -207,8 +207,8 @@ fn occupied(language: Language, folder: &OsStr) -> String {
     localized!(
         language,
         "A session that was not started here works on {folder}: nothing can be started beside it.",
-        "여기서 시작하지 않은 세션이 {folder} 작업 중이므로 다른 연구를 시작할 수 없습니다.",
-        "有一个不是从这里启动的会话正在处理 {folder}，因此不能再启动其他研究。"
+        "다른 곳에서 시작한 세션이 {folder} 폴더에서 실행 중이므로, 다른 실험을 시작할 수 없습니다.",
+        "另一个会话（不是从这里启动的）正在处理 {folder}，因此不能再启动其他实验。"
     )
 }
 
@@ -229,7 +229,7 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         (language, Ending::Signal(signal)) => localized!(
             language,
             "It was ended by signal {signal}:",
-            "시그널 {signal}에 의해 종료되었습니다:",
+            "시그널 {signal}을(를) 받아 종료되었습니다:",
             "被信号 {signal} 终止："
         ),
         (language, Ending::Unknown) => language.choose(words::ENDED_SOMEHOW).to_owned(),

@@ -213,8 +213,8 @@ fn nothing_matches(reader: &Reader, find: &str) -> String {
     localized!(
         reader.language,
         "No study matches: {find}",
-        "다음에 맞는 연구가 없습니다: {find}",
-        "没有符合以下内容的研究：{find}"
+        "다음에 맞는 실험이 없습니다: {find}",
+        "没有符合以下内容的实验：{find}"
     )
 }
 
@@ -228,8 +228,8 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
     let text = localized!(
         reader.language,
         "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them.",
-        "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다.",
-        "仅列出最近的 {listed} 个研究；更早的 {older} 个未列出，输入更完整的名称即可找到。"
+        "최근 실험 {listed}개만 표시합니다. 더 이전의 {older}개는 이름을 더 입력하면 찾을 수 있습니다.",
+        "仅列出最近的 {listed} 个实验。更早的 {older} 个未列出，输入更完整的名称即可找到。"
     );
     let text = if list.is_cut { text + reader.say(cut) } else { text };
     (older > 0 || list.is_cut).then_some(text)

@@ -101,8 +101,8 @@ fn not_found(language: Language, typed: &str) -> String {
     localized!(
         language,
         "No study has this in its name: {typed}",
-        "이름에 다음이 들어 있는 연구가 없습니다: {typed}",
-        "没有名称包含以下内容的研究：{typed}"
+        "이름에 다음이 들어 있는 실험이 없습니다: {typed}",
+        "没有名称包含以下内容的实验：{typed}"
     )
 }
 
@@ -113,8 +113,8 @@ pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
         _ => localized!(
             reader.language,
             "{alike} studies have this in their names; write more of it: {typed}",
-            "이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
-            "有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"
+            "이름에 다음이 들어 있는 실험이 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
+            "有 {alike} 个实验的名称包含以下内容，请输入更完整的名称：{typed}"
         ),
     };
     let find = encoded(typed.as_bytes());

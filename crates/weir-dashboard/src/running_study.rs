@@ -68,7 +68,7 @@ fn running(language: Language, of: &Followed) -> Markup {
         language,
         "{repeat} may be run again",
         "{repeat}개는 다시 실행할 수 있음",
-        "{repeat} 个可能重新运行"
+        "{repeat} 个可重新运行"
     );
     let length = language.duration(whole_units(of.left_ns));
     let left = localized!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");

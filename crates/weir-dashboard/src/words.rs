@@ -4,7 +4,7 @@
 /// A text in three languages.
 pub(crate) type LocalizedText = [&'static str; 3];
 
-pub(crate) const STUDIES: LocalizedText = ["Studies", "연구", "研究"];
+pub(crate) const STUDIES: LocalizedText = ["Studies", "실험", "实验"];
 pub(crate) const CHARTS: LocalizedText = ["Charts", "차트", "图表"];
 pub(crate) const HISTORY: LocalizedText = ["By commit", "커밋별", "按提交"];
 pub(crate) const LIVE: LocalizedText = ["Live", "실시간", "实时"];
@@ -16,52 +16,52 @@ pub(crate) const NOT_JUDGED: LocalizedText = ["not judged yet", "아직 판정 �
 pub(crate) const JUDGED_ELSEWHERE: LocalizedText =
     ["judged by another version of Weir", "다른 버전의 Weir가 판정함", "由其他版本的 Weir 判定"];
 pub(crate) const UNREADABLE: LocalizedText = ["cannot be read", "읽을 수 없음", "无法读取"];
-pub(crate) const NEWER_PAGE: LocalizedText = ["Newer studies", "더 최근 연구", "较新的研究"];
-pub(crate) const OLDER_PAGE: LocalizedText = ["Older studies", "더 이전 연구", "较早的研究"];
+pub(crate) const NEWER_PAGE: LocalizedText = ["Newer studies", "더 최근 실험", "较新的实验"];
+pub(crate) const OLDER_PAGE: LocalizedText = ["Older studies", "더 이전 실험", "较早的实验"];
 
 pub(crate) const NO_STUDIES: LocalizedText = [
     "No study is in this folder yet. In another terminal:",
-    "이 폴더에는 아직 연구가 없습니다. 다른 터미널에서 실행하십시오.",
-    "此文件夹中还没有研究。请在另一个终端运行：",
+    "이 폴더에는 아직 실험이 없습니다. 다른 터미널에서 실행하십시오.",
+    "此文件夹中还没有实验。请在另一个终端运行：",
 ];
 pub(crate) const FOLDER_GONE: LocalizedText = [
     "The results folder cannot be read; the terminal in which the dashboard runs says which it is.",
-    "결과 폴더를 읽을 수 없습니다. 어느 폴더인지는 대시보드를 실행한 터미널에 표시되어 있습니다.",
+    "결과 폴더를 읽을 수 없습니다. 어느 폴더인지는 대시보드를 실행한 터미널에 표시됩니다.",
     "无法读取结果文件夹；运行仪表板的终端中显示了该文件夹。",
 ];
 pub(crate) const NOTHING_RUNS: LocalizedText = [
     "No session works on a study of this folder. When one begins, it appears here.",
-    "지금 이 폴더에서 실행 중인 연구가 없습니다. 연구가 시작되면 여기에 표시됩니다.",
-    "此文件夹中没有正在运行的研究。研究开始后会显示在这里。",
+    "지금 이 폴더에서 실행 중인 실험이 없습니다. 실험이 시작되면 여기에 표시됩니다.",
+    "此文件夹中没有正在运行的实验。实验开始后会显示在这里。",
 ];
 pub(crate) const HAS_ENDED: LocalizedText =
-    ["This session has ended:", "연구 세션이 끝났습니다:", "本次运行已结束："];
+    ["This session has ended:", "실험 세션이 끝났습니다:", "本次运行已结束："];
 pub(crate) const PROVISIONAL: LocalizedText = [
     "Provisional: the schedule goes on whatever it is, and nothing is decided before its end.",
-    "잠정 수치입니다. 값과 관계없이 계획대로 진행하며, 끝나기 전에는 아무것도 판정하지 않습니다.",
+    "잠정 수치입니다. 값과 관계없이 계획대로 계속하며, 끝나기 전에는 판정하지 않습니다.",
     "暂定数值：无论结果如何都按计划继续，结束之前不作任何判定。",
 ];
 pub(crate) const NO_ESTIMATE: LocalizedText = [
     "Too few rounds or blocks of the primary comparison are stored for an estimate.",
-    "주 비교를 추정하기에는 저장된 라운드나 블록이 아직 부족합니다.",
-    "已存储的轮次或区组尚不足以估计主要比较。",
+    "저장된 라운드나 블록이 적어 주 비교를 추정할 수 없습니다.",
+    "已保存的轮次或区组不足，尚无法估计主要比较。",
 ];
 pub(crate) const IN_PART: LocalizedText = [
     "More is stored than this page reads: progress and time left go on, the estimate stands where it stood. The report has \
      everything.",
-    "이 페이지가 읽을 수 있는 것보다 많이 저장되어 추정값은 더는 갱신되지 않습니다. 진행 상황과 남은 시간은 계속 갱신되며, 보고서에는 모두 있습니다.",
-    "已存储的数据超出此页面读取的范围：进度与剩余时间继续更新，估计值不再更新；报告包含全部数据。",
+    "저장된 양이 이 페이지에서 읽을 수 있는 한도를 넘었습니다. 진행 상황과 남은 시간은 계속 갱신되지만 추정값은 더 갱신되지 않습니다. 전체 결과는 보고서에 있습니다.",
+    "已保存的数据超出此页面读取的范围：进度与剩余时间继续更新，估计值不再更新。全部数据见报告。",
 ];
 pub(crate) const NOT_FOLLOWING: LocalizedText = [
     "This page does not follow the study at the moment. Load it again if that lasts.",
-    "지금은 이 페이지가 연구를 따라가지 못하고 있습니다. 계속되면 페이지를 다시 불러오십시오.",
-    "此页面暂未跟踪研究的进展。如持续如此，请重新加载页面。",
+    "지금은 실험의 진행 상황을 받지 못하고 있습니다. 계속되면 페이지를 다시 불러오십시오.",
+    "此页面暂时收不到实验的进展。如持续如此，请重新加载页面。",
 ];
 
 pub(crate) const CHARTS_HELP: LocalizedText = [
     "Each chart has an address of its own and may be framed by other pages. Without a study it is of the newest study tps.",
-    "차트마다 주소가 있어 다른 문서에 iframe으로 넣을 수 있습니다. 연구를 지정하지 않으면 가장 최근의 tps 연구를 보여 줍니다.",
-    "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定研究时，显示最近一次 tps 研究。",
+    "차트마다 주소가 있으며, 다른 문서에 iframe으로 넣을 수 있습니다. 실험을 지정하지 않으면 가장 최근의 tps 실험을 표시합니다.",
+    "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定实验时，显示最近一次 tps 实验。",
 ];
 pub(crate) const COPY: LocalizedText = ["Copy", "복사", "复制"];
 pub(crate) const COPIED: LocalizedText = ["Copied", "복사됨", "已复制"];
@@ -71,28 +71,28 @@ pub(crate) const THEME_LIGHT: LocalizedText = ["light", "밝게", "浅色"];
 pub(crate) const THEME_DARK: LocalizedText = ["dark", "어둡게", "深色"];
 pub(crate) const NOTHING_DRAWN: LocalizedText = [
     "This study has nothing to draw here: its cells do not differ in this, or it has no such observation.",
-    "이 연구에는 여기에 그릴 내용이 없습니다. 해당 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
-    "本研究在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
+    "이 실험에는 여기에 그릴 내용이 없습니다. 해당 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
+    "本实验在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
 ];
 pub(crate) const NO_TPS_STUDY: LocalizedText = [
     "No study tps is in this folder that can be read. Run one, or name another study with ?study=.",
-    "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",
-    "此文件夹中没有可读取的 tps 研究。请先运行，或用 ?study= 指定其他研究。",
+    "이 폴더에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나, ?study=로 다른 실험을 지정하십시오.",
+    "此文件夹中没有可读取的 tps 实验。请先运行，或用 ?study= 指定其他实验。",
 ];
 /// The number is [`crate::folder::LISTED_MAX`]: older studies are opened only for readers who name them.
 pub(crate) const NO_NEW_TPS_STUDY: LocalizedText = [
     "None of the newest 1,000 studies of this folder is a study tps that can be read. Run one, or name an older one with \
      ?study=.",
-    "이 폴더의 최근 연구 1,000개 중에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 더 오래된 연구를 지정하십시오.",
-    "此文件夹最近的 1,000 项研究中没有可读取的 tps 研究。请先运行，或用 ?study= 指定更早的研究。",
+    "이 폴더의 최근 실험 1,000개 중에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나, ?study=로 더 이전의 실험을 지정하십시오.",
+    "此文件夹最近的 1,000 项实验中没有可读取的 tps 实验。请先运行，或用 ?study= 指定更早的实验。",
 ];
 pub(crate) const NO_SUCH_STUDY: LocalizedText = [
     "No study of this name is listed here.",
-    "목록에 이런 이름의 연구가 없습니다.",
-    "列表中没有这个名称的研究。",
+    "목록에 이런 이름의 실험이 없습니다.",
+    "列表中没有这个名称的实验。",
 ];
 pub(crate) const NO_SUCH_PAGE: LocalizedText =
-    ["There is no such page.", "그런 페이지는 없습니다.", "没有这个页面。"];
+    ["There is no such page.", "페이지가 없습니다.", "没有这个页面。"];
 pub(crate) const FOREIGN_HOST: LocalizedText = [
     "This dashboard answers requests for an address of its machine, or for localhost. For another name it is started with \
      --host NAME.",
@@ -111,7 +111,7 @@ pub(crate) const FOREIGN_FETCH: LocalizedText = [
 ];
 pub(crate) const NO_ROOM: LocalizedText = [
     "Earlier answers still wait to be taken, and there is no room for this one. Load the page again in a moment.",
-    "이전 응답이 아직 다 전송되지 않아 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
+    "이전 응답을 아직 다 보내지 못해 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
     "之前的应答尚未发送完毕，暂时无法发送此应答。请稍后重新加载页面。",
 ];
 pub(crate) const TOO_MANY_CONNECTIONS: LocalizedText = [
@@ -121,14 +121,14 @@ pub(crate) const TOO_MANY_CONNECTIONS: LocalizedText = [
 ];
 pub(crate) const BROKEN: LocalizedText = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
-    "이 연구를 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "无法显示此研究：存储的内容无效。详情请用 `weir report` 查看。",
+    "이 실험을 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
+    "无法显示此实验：保存的内容无效。详情请用 `weir report` 查看。",
 ];
 
 pub(crate) const DAMAGED: LocalizedText = [
     "The store is damaged, or is no store of a study. `weir report` says more.",
-    "저장 파일이 손상되었거나 연구의 저장 파일이 아닙니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "存储文件已损坏，或不是研究的存储文件。详情请用 `weir report` 查看。",
+    "저장 파일이 손상되었거나 실험의 저장 파일이 아닙니다. 자세한 내용은 `weir report`로 확인하십시오.",
+    "存储文件已损坏，或不是实验的存储文件。详情请用 `weir report` 查看。",
 ];
 pub(crate) const NO_ACCESS: LocalizedText = [
     "The store may not be read by the user that the dashboard runs as.",
@@ -142,30 +142,30 @@ pub(crate) const BUSY: LocalizedText = [
 ];
 
 pub(crate) const COMPARE: LocalizedText = ["Compare", "비교", "对比"];
-pub(crate) const COMPARE_TITLE: LocalizedText = ["Compare two studies", "두 연구 비교", "对比两项研究"];
-pub(crate) const EARLIER: LocalizedText = ["Earlier (A)", "이전 연구(A)", "较早的研究（A）"];
-pub(crate) const LATER: LocalizedText = ["Later (B)", "이후 연구(B)", "较晚的研究（B）"];
+pub(crate) const COMPARE_TITLE: LocalizedText = ["Compare two studies", "두 실험 비교", "对比两项实验"];
+pub(crate) const EARLIER: LocalizedText = ["Earlier (A)", "이전 실험(A)", "较早的实验（A）"];
+pub(crate) const LATER: LocalizedText = ["Later (B)", "이후 실험(B)", "较晚的实验（B）"];
 pub(crate) const COMPARE_HELP: LocalizedText = [
     "A part of a name is enough where only one study has it.",
-    "한 연구에만 있는 부분이라면 이름의 일부만 입력해도 됩니다.",
-    "若只有一个研究的名称包含它，输入名称的一部分即可。",
+    "입력한 부분이 한 실험의 이름에만 있으면, 이름의 일부만 써도 됩니다.",
+    "若只有一个实验的名称包含它，输入名称的一部分即可。",
 ];
 pub(crate) const NAME_BOTH: LocalizedText = [
     "Two studies are compared: name both.",
-    "연구 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
-    "对比需要两个研究：请填写两个名称。",
+    "실험 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
+    "对比需要两个实验：请填写两个名称。",
 ];
 pub(crate) const ALL_RUNS: LocalizedText = ["All runs", "모든 실행", "所有运行"];
 pub(crate) const NOTHING_TO_POOL: LocalizedText = [
     "Fewer than two finished runs of this study are among those listed here: there is nothing to pool.",
-    "목록에 이 연구의 끝난 실행이 두 번 미만이어서 종합할 것이 없습니다.",
-    "列表中该研究已完成的运行不足两次，无法合并。",
+    "목록에 이 실험의 끝난 실행이 두 번 이상 없어 종합할 수 없습니다.",
+    "列表中该实验已完成的运行少于两次，无法合并。",
 ];
 pub(crate) const FIND_TEXT: LocalizedText = ["Text", "검색어", "文本"];
 pub(crate) const ANY: LocalizedText = ["any", "전체", "全部"];
-pub(crate) const ALL_STUDIES: LocalizedText = ["All studies", "모든 연구", "所有研究"];
+pub(crate) const ALL_STUDIES: LocalizedText = ["All studies", "모든 실험", "所有实验"];
 pub(crate) const NOTHING_CHOSEN: LocalizedText =
-    ["No study matches this choice.", "선택한 조건에 맞는 연구가 없습니다.", "没有符合所选条件的研究。"];
+    ["No study matches this choice.", "선택한 조건에 맞는 실험이 없습니다.", "没有符合所选条件的实验。"];
 pub(crate) const DATE: LocalizedText = ["Date (UTC)", "날짜(UTC)", "日期（UTC）"];
 pub(crate) const EFFECT: LocalizedText = ["Effect", "효과", "效应"];
 pub(crate) const VERDICT: LocalizedText = ["Verdict", "판정", "判定"];
@@ -192,18 +192,17 @@ pub(crate) const CONTROL: LocalizedText = ["Start and stop", "시작과 중지",
 pub(crate) const TOKEN: LocalizedText = ["Token", "토큰", "令牌"];
 pub(crate) const LOG_IN: LocalizedText = ["Log in", "로그인", "登录"];
 pub(crate) const LOG_OUT: LocalizedText = ["Log out", "로그아웃", "退出登录"];
-pub(crate) const STUDY: LocalizedText = ["Study", "연구", "研究"];
+pub(crate) const STUDY: LocalizedText = ["Study", "실험", "实验"];
 pub(crate) const START: LocalizedText = ["Start", "시작", "启动"];
 pub(crate) const STOP: LocalizedText = ["Stop", "중지", "停止"];
 pub(crate) const IS_ENDING: LocalizedText = ["It is ending.", "끝내는 중입니다.", "正在结束。"];
 pub(crate) const START_HELP: LocalizedText = [
     "It measures on this machine, for minutes or hours. Whatever else runs here meanwhile, this dashboard included, \
      disturbs it.",
-    "이 머신에서 몇 분에서 몇 시간 동안 측정합니다. 그동안 이 대시보드를 포함해 여기서 실행되는 다른 작업은 측정을 방해합니다.",
+    "이 머신에서 몇 분에서 몇 시간 동안 측정합니다. 그동안 이 머신에서 실행되는 다른 작업(이 대시보드 포함)은 측정을 방해합니다.",
     "将在本机上测量数分钟到数小时。其间本机上运行的其他任务（包括此仪表板）都会干扰测量。",
 ];
-pub(crate) const QUESTIONS: LocalizedText =
-    ["What each study asks", "연구마다 답하려는 질문", "各项研究要回答的问题"];
+pub(crate) const QUESTIONS: LocalizedText = ["What each study asks", "실험별 질문", "各项实验的问题"];
 pub(crate) const OVER: LocalizedText = ["it has ended.", "끝났습니다.", "已结束。"];
 pub(crate) const OVER_IN_PART: LocalizedText = [
     "it has ended; a part of it cannot run here.",
@@ -224,8 +223,8 @@ pub(crate) const FOREIGN_PAGE: LocalizedText = [
 ];
 pub(crate) const NO_TOKEN: LocalizedText = [
     "Log in on the list of studies first; a program sends the token in the header Authorization: Bearer.",
-    "먼저 연구 목록에서 로그인하십시오. 프로그램은 Authorization: Bearer 헤더로 토큰을 보냅니다.",
-    "请先在研究列表页登录；程序请用 Authorization: Bearer 头发送令牌。",
+    "먼저 실험 목록에서 로그인하십시오. 프로그램은 Authorization: Bearer 헤더로 토큰을 보냅니다.",
+    "请先在实验列表页登录；程序请用 Authorization: Bearer 头发送令牌。",
 ];
 pub(crate) const WRONG_TOKEN: LocalizedText = [
     "This is not the token. It is in the file that the dashboard was started with.",
@@ -234,48 +233,48 @@ pub(crate) const WRONG_TOKEN: LocalizedText = [
 ];
 pub(crate) const TOO_MANY_TOKENS: LocalizedText = [
     "Too many wrong tokens within a minute: further ones are refused and not counted. The right one still works.",
-    "1분 동안 잘못된 토큰이 너무 많았습니다. 이후의 잘못된 토큰은 세지 않고 거부하며, 올바른 토큰은 계속 사용할 수 있습니다.",
-    "一分钟内错误令牌过多：后续错误令牌将被拒绝且不再计数，正确的令牌仍可使用。",
+    "1분 동안 잘못된 토큰이 너무 많이 입력되었습니다. 이후의 잘못된 토큰은 세지 않고 거부합니다. 올바른 토큰은 계속 쓸 수 있습니다.",
+    "一分钟内错误令牌过多：后续的错误令牌会被拒绝，且不再计数。正确的令牌仍可使用。",
 ];
 pub(crate) const NOT_STARTED: LocalizedText =
     ["The system refused this:", "시스템이 요청을 거부했습니다:", "系统拒绝了此操作："];
 pub(crate) const NO_FORM: LocalizedText = [
     "A form is expected here, of at most 4 KiB and in a few seconds.",
-    "여기에는 4 KiB 이하의 폼을 몇 초 안에 보내야 합니다.",
-    "此处需要在数秒内收到不超过 4 KiB 的表单。",
+    "4 KiB 이하의 폼을 몇 초 안에 보내야 합니다.",
+    "需要在数秒内收到不超过 4 KiB 的表单。",
 ];
 pub(crate) const NOT_OFFERED: LocalizedText = [
     "No such study is offered here: use a built-in one, or a file of the folder given with --studies.",
-    "그런 연구는 제공되지 않습니다. 기본 제공 연구나 --studies로 지정한 폴더의 파일을 선택하십시오.",
-    "此处不提供该研究：请选择内置研究，或 --studies 所指定文件夹中的文件。",
+    "이 대시보드에서 제공하지 않는 실험입니다. 기본 제공 실험이나 --studies로 지정한 폴더의 파일을 선택하십시오.",
+    "此仪表板不提供该实验：请选择内置实验，或 --studies 所指定文件夹中的文件。",
 ];
 pub(crate) const NO_SUCH_LEVELS: LocalizedText = [
     "This study has no plan of that name: choose one that the list of studies offers, such as tps/quick.",
-    "이 연구에는 그런 이름의 계획이 없습니다. tps/quick처럼 연구 목록에 있는 것을 선택하십시오.",
-    "该研究没有这个名称的计划：请选择研究列表页提供的选项，例如 tps/quick。",
+    "이 실험에는 그런 이름의 계획이 없습니다. tps/quick처럼 실험 목록에 있는 것을 선택하십시오.",
+    "该实验没有这个名称的计划：请选择实验列表页提供的选项，例如 tps/quick。",
 ];
 pub(crate) const ANOTHER_RUNS: LocalizedText = [
     "Another study runs; two at a time would disturb each other. Stop it, or wait until it has ended.",
-    "다른 연구가 실행 중입니다. 동시에 실행하면 서로 방해합니다. 중지하거나 끝날 때까지 기다리십시오.",
-    "已有研究正在运行；同时运行会相互干扰。请将其停止，或等待其结束。",
+    "다른 실험이 실행 중입니다. 동시에 실행하면 서로 방해합니다. 실행 중인 실험을 중지하거나 끝날 때까지 기다리십시오.",
+    "已有实验正在运行；同时运行会相互干扰。请将其停止，或等待其结束。",
 ];
 pub(crate) const NOTHING_TO_STOP: LocalizedText = [
     "No study that was started here runs.",
-    "여기서 시작한 연구 중 실행 중인 것이 없습니다.",
-    "没有从这里启动的研究在运行。",
+    "이 대시보드에서 시작해 실행 중인 실험이 없습니다.",
+    "没有从这里启动的实验在运行。",
 ];
 pub(crate) const DASHBOARD_ENDS: LocalizedText = [
     "The dashboard is ending: nothing can be started any more.",
     "대시보드를 종료하는 중이므로 더 이상 시작할 수 없습니다.",
-    "仪表板正在退出，无法再启动研究。",
+    "仪表板正在退出，无法再启动实验。",
 ];
 
 pub(crate) const SERVERS: LocalizedText = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: LocalizedText = [
     "What weir top shows of the servers that --stats names; rates are over the time since somebody looked last. \
      The page loads itself again every two seconds.",
-    "--stats로 지정한 서버를 weir top과 같은 내용으로 보여 줍니다. 초당 값은 마지막 조회 이후 구간에서 계산합니다. 이 페이지는 2초마다 다시 불러옵니다.",
-    "以 weir top 的形式显示 --stats 所指定的服务器；速率按距上次查看的时间计算。此页面每两秒自动刷新。",
+    "--stats로 지정한 서버를 weir top과 같은 형식으로 표시합니다. 초당 값은 마지막으로 조회한 뒤의 시간으로 계산합니다. 이 페이지는 2초마다 새로 고칩니다.",
+    "以 weir top 的形式显示 --stats 所指定的服务器。速率按距上次查看的时间计算。此页面每两秒自动刷新。",
 ];
 pub(crate) const NO_SERVERS: LocalizedText = [
     "No `weir serve` of the dashboard's user runs here at the moment.",
@@ -289,13 +288,13 @@ pub(crate) const OBSERVE_LIVE: LocalizedText =
 pub(crate) const OBSERVE_HELP: LocalizedText = [
     "What /proc tells of it and of its children since somebody looked last, as weir observe shows it. The page loads itself \
      again every two seconds.",
-    "마지막으로 조회한 뒤 프로세스와 그 자식에 대해 /proc에서 알 수 있는 내용을 weir observe와 같은 형식으로 보여 줍니다. 이 페이지는 2초마다 다시 불러옵니다.",
-    "以 weir observe 的形式显示自上次查看以来 /proc 中该进程及其子进程的信息。此页面每两秒自动刷新。",
+    "마지막으로 조회한 뒤의 프로세스와 그 자식 정보(/proc)를 weir observe와 같은 형식으로 표시합니다. 이 페이지는 2초마다 새로 고칩니다.",
+    "以 weir observe 的形式显示自上次查看以来该进程及其子进程在 /proc 中的信息。此页面每两秒自动刷新。",
 ];
 pub(crate) const OBSERVING_BEGINS: LocalizedText = [
     "It is observed from now on; figures come in a moment.",
-    "이제부터 관찰합니다. 잠시 후 수치가 표시됩니다.",
-    "已开始观测，数据稍后显示。",
+    "관찰을 시작했습니다. 잠시 후 수치가 표시됩니다.",
+    "已开始观测，数值稍后显示。",
 ];
 pub(crate) const PROCESS: LocalizedText = ["Process number", "프로세스 번호", "进程号"];
 pub(crate) const ANY_PROCESS: LocalizedText = [
@@ -305,12 +304,12 @@ pub(crate) const ANY_PROCESS: LocalizedText = [
 ];
 pub(crate) const NOT_OBSERVED: LocalizedText = [
     "Only servers that --stats names are observed for everybody; other processes for whoever has the token.",
-    "누구나 관찰할 수 있는 것은 --stats로 지정한 서버뿐이며, 다른 프로세스는 토큰이 있어야 관찰할 수 있습니다.",
-    "所有人都可观测的只有 --stats 所指定的服务器；其他进程需持有令牌。",
+    "토큰 없이 관찰할 수 있는 것은 --stats로 지정한 서버뿐입니다. 다른 프로세스를 관찰하려면 토큰이 필요합니다.",
+    "无令牌时只能观测 --stats 所指定的服务器；观测其他进程需要令牌。",
 ];
 pub(crate) const NO_SUCH_PROCESS: LocalizedText = [
     "There is no such process, or it may not be read by the user that the dashboard runs as.",
-    "그런 프로세스가 없거나 대시보드를 실행한 사용자에게 읽을 권한이 없습니다.",
+    "프로세스가 없거나, 대시보드를 실행한 사용자에게 읽을 권한이 없습니다.",
     "没有这个进程，或运行仪表板的用户无权读取。",
 ];
 pub(crate) const RECORDED: LocalizedText = ["Recorded", "기록된 관찰", "已记录的观测"];

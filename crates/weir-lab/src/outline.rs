@@ -91,7 +91,7 @@ pub fn text(study: &Study, language: Language) -> String {
             _ if index == 0 => language
                 .choose(["  (baseline, runs twice)", "  (기준, 두 번 실행)", "  （基线，运行两次）"])
                 .to_owned(),
-            Some(own) => localized!(language, "  (against {own})", "  (기준: {own})", "  （对比 {own}）"),
+            Some(own) => localized!(language, "  (against {own})", "  (기준: {own})", "  （基线：{own}）"),
             None => String::new(),
         };
         let _ = writeln!(out, "  {}  {}{role}", pad_end(&arm.name, width), runs(spec, arm, language));
@@ -99,14 +99,14 @@ pub fn text(study: &Study, language: Language) -> String {
             let text = localized!(
                 language,
                 "(not told {{workers}}, so in the cells with fewest alone: {workers})",
-                "(명령에 {{workers}}가 없어 워커 {workers}개인 조건에서만 실행)",
+                "(명령에 {{workers}}가 없어, 워커 {workers}개인 조건에서만 실행)",
                 "（命令中没有 {{workers}}，只在工作线程数为 {workers} 的条件下运行）",
             );
             let _ = writeln!(out, "  {}  {text}", pad_end("", width));
         }
     }
     if !missing_arms.is_empty() {
-        title(language, ["missing here", "여기서 실행할 수 없는 대상", "此处无法运行的方案"], &mut out);
+        title(language, ["missing here", "이 머신에서 실행할 수 없는 대상", "本机无法运行的方案"], &mut out);
         let reason_text = |reason| weir_report::finding(reason, language);
         missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, reason_text(&arm.reason)));
     }
@@ -148,8 +148,8 @@ pub fn running(found: &[(String, Result<RunningProcess, String>)], language: Lan
             Err(reason) => localized!(
                 language,
                 "the study would be refused: {reason}",
-                "연구가 거부됨: {reason}",
-                "研究会被拒绝：{reason}",
+                "실행할 수 없는 실험: {reason}",
+                "实验会被拒绝：{reason}",
             ),
         };
         let _ = writeln!(out, "  {}  {text}", pad_end(arm, width));
@@ -163,8 +163,8 @@ fn running_one(process: &RunningProcess, language: Language) -> String {
         return localized!(
             language,
             "connections to {address}, CPU of all processes of the control group {folder}",
-            "연결 주소 {address}, CPU는 컨트롤 그룹 {folder}의 모든 프로세스를 합산",
-            "连接到 {address}，CPU 为控制组 {folder} 的全部进程之和",
+            "연결 주소 {address}, CPU는 cgroup {folder}의 모든 프로세스를 합산",
+            "连接到 {address}，CPU 为 cgroup {folder} 的全部进程之和",
         );
     }
     let pid = process.pid.unwrap_or_default();
@@ -199,8 +199,8 @@ fn beside(spec: &StudySpec, language: Language, out: &mut String) {
         let text = localized!(
             language,
             "{asked} comparisons of its own, {goals} of them with a goal",
-            "별도 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
-            "自定义比较 {asked} 项，其中 {goals} 项设有目标",
+            "추가 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
+            "附加比较 {asked} 项，其中 {goals} 项设有目标",
         );
         let _ = writeln!(out, "\n{text}");
     }
@@ -216,8 +216,8 @@ fn head(spec: &StudySpec, language: Language, out: &mut String) {
         language,
         "study {name}: {title}\nprotocol {protocol}, equivalence margin {margin}, server CPUs {server}, load CPUs {load}, \
          seed {seed}",
-        "연구 {name}: {title}\n프로토콜 {protocol}, 동등성 한계 {margin}, 서버 CPU {server}, 부하 생성기 CPU {load}, 시드 {seed}",
-        "研究 {name}：{title}\n协议 {protocol}，等效界值 {margin}，服务器 CPU {server}，负载生成器 CPU {load}，随机种子 {seed}",
+        "실험 {name}: {title}\n프로토콜 {protocol}, 동등성 한계 {margin}, 서버 CPU {server}, 부하 생성기 CPU {load}, 시드 {seed}",
+        "实验 {name}：{title}\n协议 {protocol}，等效界值 {margin}，服务器 CPU {server}，负载生成器 CPU {load}，随机种子 {seed}",
     );
     let _ = writeln!(out, "{text}");
 }
@@ -284,15 +284,15 @@ fn load(cell: &CellSpec, language: Language) -> String {
                 localized!(
                     language,
                     "{share} of the baseline's capacity",
-                    "기준 최대 처리량의 {share}",
-                    "基线最大吞吐量的 {share}",
+                    "기준 처리 능력의 {share}",
+                    "基线处理能力的 {share}",
                 )
             } else {
                 localized!(
                     language,
                     "{share} of the smallest capacity",
-                    "대상별 최대 처리량 중 가장 낮은 값의 {share}",
-                    "各方案最大吞吐量中最低者的 {share}",
+                    "대상 중 가장 낮은 처리 능력의 {share}",
+                    "各方案中最低处理能力的 {share}",
                 )
             }
         }
@@ -334,20 +334,20 @@ fn one_level_of_cpus(spec: &StudySpec, language: Language) -> Option<String> {
         0 => localized!(
             language,
             "\nThe server's side is not pinned here: server CPUs are no factor.\n",
-            "\n여기서는 서버를 CPU에 고정하지 않으므로 서버 CPU 수를 요인으로 바꿔 볼 수 없습니다.\n",
-            "\n此处服务器未绑定 CPU：服务器 CPU 数不作为因子。\n",
+            "\n이 머신에서는 서버를 CPU에 고정하지 않으므로, 서버 CPU 수를 요인으로 쓸 수 없습니다.\n",
+            "\n本机没有绑定服务器的 CPU，因此服务器 CPU 数不能作为因子。\n",
         ),
         1 => localized!(
             language,
             "\nThe server's side has one CPU here: server CPUs have one level.\n",
-            "\n여기서는 서버가 쓰는 CPU가 하나뿐이므로 서버 CPU 수의 수준도 하나입니다.\n",
-            "\n此处服务器只有一个 CPU：服务器 CPU 数只有一个水平。\n",
+            "\n이 머신에서 서버가 쓸 수 있는 CPU는 하나이므로, 서버 CPU 수의 수준도 하나입니다.\n",
+            "\n本机上服务器只有一个 CPU，因此服务器 CPU 数只有一个水平。\n",
         ),
         _ => localized!(
             language,
             "\nEvery cell has all {all} CPUs of the server's side; the factor `server_cpus` varies them.\n",
-            "\n모든 조건에서 서버 쪽 CPU {all}개를 모두 씁니다. 바꿔 보려면 요인 `server_cpus`를 쓰십시오.\n",
-            "\n所有条件都使用服务器一侧的全部 {all} 个 CPU；可用因子 `server_cpus` 改变它。\n",
+            "\n모든 조건에서 서버 쪽 CPU {all}개를 모두 씁니다. CPU 수를 바꾸려면 요인 `server_cpus`를 쓰십시오.\n",
+            "\n所有条件都使用服务器一侧的全部 {all} 个 CPU；改变数量请用因子 `server_cpus`。\n",
         ),
     })
 }
@@ -410,7 +410,7 @@ fn claims(spec: &StudySpec, language: Language, out: &mut String) {
         language,
         "{claims} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
          standard deviations.",
-        "{noun} {claims}건 전체에 대해 보정하면 라운드나 블록 {units}회로 표준편차의 {found:.1}배인 차이를 검출할 수 있습니다.",
+        "{noun} {claims}건 전체에 대해 보정할 때, 라운드나 블록 {units}회로 표준편차의 {found:.1}배인 차이를 검출할 수 있습니다.",
         "{claims} 项{noun}：对全部结论校正后，{units} 轮（区组）可检出标准差 {found:.1} 倍的差异。",
     );
     let _ = writeln!(out, "{text}");

@@ -27,7 +27,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
                 language,
                 "{path} cannot be opened ({reason}); make the file readable, or run this as the user it belongs to",
                 "{path}: 열 수 없습니다({reason}). 파일을 읽을 수 있게 하거나 파일 소유자로 실행하십시오",
-                "无法打开 {path}（{reason}）；请使该文件可读，或以其所属用户运行",
+                "无法打开 {path}（{reason}）；请使该文件可读，或以文件所有者运行",
             )
         }
         StoreError::NotAStore { path, reason } => {
@@ -35,8 +35,8 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
             localized!(
                 language,
                 "{path} is not a study store ({reason}); name a folder that `weir study` wrote",
-                "{path}: 연구의 저장 파일이 아닙니다({reason}). `weir study`가 만든 폴더를 지정하십시오",
-                "{path} 不是研究的存储文件（{reason}）；请指定 `weir study` 生成的文件夹",
+                "{path}: 실험의 저장 파일이 아닙니다({reason}). `weir study`가 만든 폴더를 지정하십시오",
+                "{path} 不是实验的存储文件（{reason}）；请指定 `weir study` 生成的文件夹",
             )
         }
         StoreError::Newer { path, found, known } => {
@@ -55,8 +55,8 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
             localized!(
                 language,
                 "{path} is damaged ({reason}); restore it from a copy, or run the study again",
-                "{path}: 손상되었습니다({reason}). 사본에서 복원하거나 연구를 다시 실행하십시오",
-                "{path} 已损坏（{reason}）；请从副本恢复，或重新运行该研究",
+                "{path}: 손상되었습니다({reason}). 사본에서 복원하거나 실험을 다시 실행하십시오",
+                "{path} 已损坏（{reason}）；请从副本恢复，或重新运行该实验",
             )
         }
         StoreError::Other { path, source } => format!("{}: {source}", path.display()),
@@ -70,25 +70,25 @@ fn of_place(error: &StoreError, path: &Path, language: Language) -> String {
         StoreError::NotFound { .. } => localized!(
             language,
             "{path} does not exist: this folder holds no study; name a folder that `weir study` wrote",
-            "{path}: 파일이 없습니다. 연구가 들어 있는 폴더가 아닙니다. `weir study`가 만든 폴더를 지정하십시오",
-            "{path} 不存在：此文件夹中没有研究；请指定 `weir study` 生成的文件夹",
+            "{path}: 파일이 없습니다. 실험이 들어 있는 폴더가 아닙니다. `weir study`가 만든 폴더를 지정하십시오",
+            "{path} 不存在：此文件夹中没有实验；请指定 `weir study` 生成的文件夹",
         ),
         StoreError::Exists { .. } => localized!(
             language,
             "{path} already exists: continue it with `weir study --resume`, or choose another folder with `--out`",
-            "{path}: 이미 있습니다. `weir study --resume`으로 이어서 실행하거나 `--out`으로 다른 폴더를 고르십시오",
+            "{path}: 이미 있습니다. `weir study --resume`으로 계속하거나 `--out`으로 다른 폴더를 고르십시오",
             "{path} 已存在：请用 `weir study --resume` 继续，或用 `--out` 选择其他文件夹",
         ),
         StoreError::CannotCreate { reason, .. } => localized!(
             language,
             "cannot create {path}: {reason}; choose a writable folder with `--out`",
-            "{path}: 만들 수 없습니다({reason}). `--out`으로 쓸 수 있는 폴더를 고르십시오",
+            "{path}: 만들 수 없습니다({reason}). `--out`으로 쓰기 가능한 폴더를 고르십시오",
             "无法创建 {path}：{reason}；请用 `--out` 选择可写的文件夹",
         ),
         StoreError::ReadOnly { .. } => localized!(
             language,
             "{path} cannot be written: make the folder writable, then continue with `weir study --resume`",
-            "{path}: 쓸 수 없습니다. 폴더에 쓸 수 있게 한 뒤 `weir study --resume`으로 이어서 실행하십시오",
+            "{path}: 쓸 수 없습니다. 폴더에 쓰기 권한을 준 뒤 `weir study --resume`으로 계속하십시오",
             "无法写入 {path}：请使该文件夹可写，然后用 `weir study --resume` 继续",
         ),
         _ => localized!(
@@ -113,8 +113,7 @@ fn without_room(error: &StoreError, language: Language) -> String {
                 language,
                 "no space left for {path}{free}: free some space, then continue with `weir study --resume`; finished \
                  blocks are kept",
-                "{path}: 저장할 공간이 없습니다{free}. 공간을 확보한 뒤 `weir study --resume`으로 이어서 실행하십시오. 끝난 블록은 \
-                 남아 있습니다",
+                "{path}: 저장할 공간이 없습니다{free}. 공간을 확보한 뒤 `weir study --resume`으로 계속하십시오. 끝난 블록은 남아 있습니다",
                 "没有空间保存 {path}{free}：请腾出空间，然后用 `weir study --resume` 继续；已完成的区组会保留",
             )
         }
@@ -124,9 +123,9 @@ fn without_room(error: &StoreError, language: Language) -> String {
                 language,
                 "no space left for {path}{free}: the disk is full or nearly so, and a study needs a few MiB; free \
                  some space, or choose a folder on another disk with `--out`",
-                "{path}: 저장할 공간이 없습니다{free}. 디스크가 거의 가득 찼고, 연구에는 몇 MiB가 필요합니다. 공간을 확보하거나 \
+                "{path}: 저장할 공간이 없습니다{free}. 디스크가 거의 가득 찼고, 실험에는 몇 MiB가 필요합니다. 공간을 확보하거나 \
                  `--out`으로 다른 디스크의 폴더를 고르십시오",
-                "没有空间保存 {path}{free}：磁盘已满或将满，而一项研究需要数 MiB；请腾出空间，或用 `--out` 选择其他磁盘上的文件夹",
+                "没有空间保存 {path}{free}：磁盘已满或将满，而一项实验需要数 MiB；请腾出空间，或用 `--out` 选择其他磁盘上的文件夹",
             )
         }
         other => other.to_string(),

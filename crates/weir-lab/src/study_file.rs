@@ -296,8 +296,8 @@ fn saturation(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<bool, Fi
         localized!(
             language,
             "a study of {name} is compared as its cells say; leave `saturation` out",
-            "{name} 연구는 각 조건에 적힌 부하로 비교합니다. `saturation`을 빼십시오",
-            "{name} 研究按各条件所写的负载比较；请去掉 `saturation`",
+            "{name} 실험은 각 조건에 적힌 부하로 비교합니다. `saturation`을 빼십시오",
+            "{name} 实验按各条件所写的负载比较；请去掉 `saturation`",
         )
     });
     Err(FieldError::new(at, "saturation", message))
@@ -353,14 +353,14 @@ fn also_named<'t>(without: &mut Table<'t>, driver: &str) -> Result<Option<Table<
 fn no_plan(asked: &str, names: &[&str]) -> Mistake {
     Mistake::of(|language| {
         let there = match names {
-            [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
+            [] => language.choose(["it has one plan only", "계획이 하나뿐임", "它只有一个计划"]).to_owned(),
             _ => instead_in(language, asked, names),
         };
         localized!(
             language,
             "the study has no plan {asked:?}; {there}",
-            "이 연구에 없는 계획 {asked:?}({there})",
-            "该研究没有名为 {asked:?} 的计划（{there}）",
+            "이 실험에 없는 계획입니다: {asked:?}({there})",
+            "该实验没有名为 {asked:?} 的计划（{there}）",
         )
     })
 }

@@ -16,7 +16,7 @@ use crate::{
 /// The message for a text that is not a number of bytes.
 const NO_SIZE: [&str; 3] = [
     "write bytes such as 64 or \"4k\" (powers of 1024)",
-    "64나 \"4k\"처럼 바이트로 쓰십시오(1024의 거듭제곱)",
+    "64나 \"4k\"처럼 바이트 수를 쓰십시오(1024의 거듭제곱)",
     "请写字节数，例如 64 或 \"4k\"（1024 的幂）",
 ];
 
@@ -318,7 +318,7 @@ impl<'t> Entry<'t> {
         }
         let empty = self.wrong(Mistake::fixed([
             "the list is empty; it must hold at least one level",
-            "목록이 비어 있습니다. 값이 하나는 있어야 합니다",
+            "목록이 비어 있습니다. 값을 하나 이상 쓰십시오",
             "列表为空；至少要有一个值",
         ]));
         let values = self.list()?;
@@ -373,7 +373,7 @@ impl<'t> Entry<'t> {
                 localized!(
                     language,
                     "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\"",
-                    "시간으로 읽을 수 없는 값 {text:?}입니다. \"400ms\", \"1s\", \"3.5min\", \"1h\"처럼 쓰십시오",
+                    "시간으로 읽을 수 없는 값입니다: {text:?}. \"400ms\", \"1s\", \"3.5min\", \"1h\"처럼 쓰십시오",
                     "{text:?} 不是时长；请写成 \"400ms\"、\"1s\"、\"3.5min\" 或 \"1h\" 的形式",
                 )
             }))
@@ -401,7 +401,7 @@ impl<'t> Entry<'t> {
                 localized!(
                     language,
                     "{text:?} is not a size; write it like \"512MiB\" or \"4GiB\"",
-                    "크기로 읽을 수 없는 값 {text:?}입니다. \"512MiB\"나 \"4GiB\"처럼 쓰십시오",
+                    "크기로 읽을 수 없는 값입니다: {text:?}. \"512MiB\"나 \"4GiB\"처럼 쓰십시오",
                     "{text:?} 不是大小；请写成 \"512MiB\" 或 \"4GiB\" 的形式",
                 )
             }))

@@ -199,7 +199,7 @@ fn of_node(node: &Node, language: Language) -> String {
         text.push_str(&localized!(
             language,
             "{name} upstream sessions begun anew {anew}, orders expired {expired}\n",
-            "{name} 새로 시작된 거래소 세션 {anew}, 만료된 주문 {expired}\n",
+            "{name} 다시 시작한 거래소 세션 {anew}, 만료된 주문 {expired}",
             "{name} 重新开始的上游会话 {anew}，已失效的订单 {expired}\n"
         ));
     }
@@ -230,8 +230,8 @@ fn handoff_words(handoff: &Handoff, language: Language) -> String {
         language,
         "{strategy}: {rate}/s, {wakes} wakes each, {drained} a drain, {share} of the orders, {depth} queued, \
          {wakes_recovered} recovered",
-        "{strategy}: {rate}/s, 건당 깨우기 {wakes}, 한 번에 꺼낸 수 {drained}, 전체 주문의 {share}, 대기 {depth}, 복구된 \
-         깨우기 {wakes_recovered}",
+        "{strategy}: {rate}/s, 건당 웨이크업 {wakes}, 한 번에 꺼낸 수 {drained}, 전체 주문의 {share}, 대기 {depth}, 복구한 웨이크업 \
+        {wakes_recovered}",
         "{strategy}：{rate}/s，每次移交唤醒 {wakes}，每批取出 {drained}，占订单 {share}，排队 {depth}，补救的唤醒 \
          {wakes_recovered}"
     )

@@ -116,8 +116,8 @@ fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
     Some(localized!(
         view.language,
         "{group}{reference} and {arm} add to the {noun} of {baseline}: {cells}; {within}.",
-        "{group}{baseline} 대비 추가되는 {noun}({reference} / {arm}): {cells}. {within}.",
-        "{group}在 {baseline} 之上增加的{noun}（{reference} / {arm}）：{cells}；{within}。",
+        "{group}{baseline} 대비 추가 {noun}({reference} / {arm}): {cells}. {within}.",
+        "{group}相对 {baseline} 增加的{noun}（{reference} / {arm}）：{cells}；{within}。",
     ))
 }
 
@@ -133,21 +133,21 @@ fn within(
         Outcome::Met => localized!(
             view.language,
             "{arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell",
-            "추가 비용이 가장 적은 {arm}(대상 {arms}개 중): 모든 조건에서 {reference} 추가 비용의 {limit}배 이하입니다",
-            "{arms} 个方案中增加最少的 {arm} 在所有条件下都不超过 {reference} 所增加的 {limit} 倍",
+            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하입니다",
+            "{arms} 个方案中增加最少的是 {arm}：在所有条件下都不超过 {reference} 所增加的 {limit} 倍",
         ),
         Outcome::Missed => localized!(
             view.language,
             "{arm}, the least costly of {arms}, adds more than {limit}× of what {reference} adds in some cell",
-            "추가 비용이 가장 적은 {arm}(대상 {arms}개 중): {reference} 추가 비용의 {limit}배를 넘는 조건이 있습니다",
-            "{arms} 个方案中增加最少的 {arm} 在某个条件下超过 {reference} 所增加的 {limit} 倍",
+            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: {reference} 추가 비용의 {limit}배를 넘는 조건이 있습니다",
+            "{arms} 个方案中增加最少的是 {arm}：在某些条件下超过 {reference} 所增加的 {limit} 倍",
         ),
         Outcome::Open => localized!(
             view.language,
             "whether {arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell stays \
              open",
-            "추가 비용이 가장 적은 {arm}(대상 {arms}개 중): 모든 조건에서 {reference} 추가 비용의 {limit}배 이하인지는 판정할 수 없습니다",
-            "{arms} 个方案中增加最少的 {arm} 是否在所有条件下都不超过 {reference} 所增加的 {limit} 倍，尚无法判定",
+            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하인지 판정할 수 없습니다",
+            "{arms} 个方案中增加最少的是 {arm}：是否在所有条件下都不超过 {reference} 所增加的 {limit} 倍，无法判定",
         ),
     }
 }

@@ -119,7 +119,7 @@ fn name(view: &View<'_>, statistic: Statistic) -> &'static str {
         Statistic::P95 => ["95 %", "95 %", "95 %"],
         Statistic::P99 => ["99 %", "99 %", "99 %"],
         Statistic::Max => ["maximum", "최댓값", "最大响应时间"],
-        Statistic::Errors => ["errors", "오류", "异常"],
+        Statistic::Errors => ["errors", "오류", "错误"],
         Statistic::Deviation => ["std. deviation", "표준편차", "标准偏差"],
         Statistic::Throughput => ["throughput", "처리량", "吞吐量"],
         Statistic::Peak => ["peak throughput", "최고 처리량", "峰值吞吐量"],

@@ -90,7 +90,7 @@ pub(crate) fn because(view: &View<'_>, primary: &Effect) -> Option<String> {
     Some(localized!(
         view.language,
         "Because, of this difference, as arms without the switch show: {parts}.",
-        "이 차이의 원인(해당 설정을 끈 대상으로 확인): {parts}.",
-        "这一差异的原因（由关闭该选项的方案证实）：{parts}。",
+        "이 차이의 원인(설정을 되돌린 대상으로 확인): {parts}.",
+        "造成这一差异的原因（由关闭该选项的方案确认）：{parts}。",
     ))
 }

@@ -34,15 +34,15 @@ pub(crate) fn range(language: Language, (low, high): (f64, f64)) -> String {
     let from = from.trim_end_matches(" %");
     match (low < 1.0, high < 1.0) {
         (true, true) => {
-            localized!(language, "{from} to {to} less", "{from} ~ {to} 더 적음", "少 {from} 至 {to}")
+            localized!(language, "{from} to {to} less", "{from} ~ {to} 적음", "少 {from} 至 {to}")
         }
         (false, false) => {
-            localized!(language, "{from} to {to} more", "{from} ~ {to} 더 많음", "多 {from} 至 {to}")
+            localized!(language, "{from} to {to} more", "{from} ~ {to} 많음", "多 {from} 至 {to}")
         }
         _ => localized!(
             language,
             "{from} % less to {to} more",
-            "{from} % 더 적음 ~ {to} 더 많음",
+            "{from} % 적음 ~ {to} 많음",
             "从少 {from} % 到多 {to}"
         ),
     }
@@ -77,8 +77,8 @@ mod tests {
         assert_eq!(english(0.988, 1.028), "1.2 % less to 2.8 % more");
         assert_eq!(english(1.8, 2.4), "80 to 140 % more");
         assert_eq!(range(Language::Chinese, (0.97, 0.988)), "少 1.2 至 3 %");
-        assert_eq!(range(Language::Korean, (0.97, 0.988)), "1.2 ~ 3 % 더 적음");
-        assert_eq!(range(Language::Korean, (1.012, 1.03)), "1.2 ~ 3 % 더 많음");
+        assert_eq!(range(Language::Korean, (0.97, 0.988)), "1.2 ~ 3 % 적음");
+        assert_eq!(range(Language::Korean, (1.012, 1.03)), "1.2 ~ 3 % 많음");
         // A range must not read as "at most".
         assert_eq!(range(Language::Chinese, (0.919, 1.052)), "从少 8.1 % 到多 5.2 %");
     }

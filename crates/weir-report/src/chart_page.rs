@@ -90,7 +90,7 @@ impl ChartPage {
             Self::ThreadsBest => ["Best TPS by threads", "스레드 수별 최고 TPS", "各线程数下的最高 TPS"],
             Self::Success => ["Success rate by connections", "연결 수별 성공률", "各连接数下的成功率"],
             Self::Cores => ["TPS by cores", "코어 수별 TPS", "各核数下的 TPS"],
-            Self::Efficiency => ["Scaling efficiency", "확장성 효율성", "扩展效率"],
+            Self::Efficiency => ["Scaling efficiency", "확장 효율", "扩展效率"],
             Self::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
             Self::SystemCalls => ["System call overhead", "시스템 콜 오버헤드", "系统调用开销"],
         })
@@ -280,22 +280,22 @@ fn levels<'v>(view: &View<'v>, page: ChartPage) -> Vec<(String, Levels<'v>)> {
 }
 
 fn unfinished(view: &View<'_>) -> &'static str {
-    view.language.choose(["unfinished: nothing is decided", "미완료: 판정 없음", "未完成，尚无结论"])
+    view.language.choose(["unfinished: nothing is decided", "미완료: 판정 없음", "未完成，不作判定"])
 }
 
 fn nothing(view: &View<'_>) -> &'static str {
     view.language.choose([
         "This study has nothing to draw here: its cells do not differ in this, or nobody observed it.",
-        "이 연구에는 여기에 그릴 내용이 없습니다. 해당 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
-        "本研究在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
+        "이 실험에는 여기에 그릴 내용이 없습니다. 이 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
+        "本实验在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
     ])
 }
 
 fn reading(view: &View<'_>) -> &'static str {
     view.language.choose([
         "Geometric means with their intervals.",
-        "기하 평균과 그 구간입니다.",
-        "几何平均及其区间。",
+        "점은 기하 평균, 세로선은 99 % 신뢰구간입니다.",
+        "点为几何平均，竖线为 99 % 置信区间。",
     ])
 }
 

@@ -117,20 +117,20 @@ fn with_parameters(comparison: &CommandComparison, language: Language) -> String
 pub fn verdict(row: Option<&Effect>, language: Language) -> String {
     let reach = row.and_then(Effect::reach).map(format::percent);
     match (row.map_or(Verdict::NotComparable, |row| row.verdict), reach) {
-        (Verdict::Better, _) => language.choose(["costs less", "비용이 적음", "开销更小"]).to_owned(),
+        (Verdict::Better, _) => language.choose(["costs less", "비용이 더 적음", "开销更小"]).to_owned(),
         (Verdict::Worse, _) => language.choose(["costs more", "비용이 더 큼", "开销更大"]).to_owned(),
         (Verdict::Equivalent, Some(reach)) => {
             localized!(
                 language,
                 "no difference above {reach}",
                 "{reach}를 넘는 차이 없음",
-                "没有超过 {reach} 的差别"
+                "没有超过 {reach} 的差异"
             )
         }
         (Verdict::NotComparable, _) => {
             language.choose(["not comparable", "비교 불가", "不可比较"]).to_owned()
         }
-        _ => language.choose(["inconclusive", "판정 불가", "无法判定"]).to_owned(),
+        _ => language.choose(["inconclusive", "판정 보류", "无法判定"]).to_owned(),
     }
 }
 
@@ -162,8 +162,8 @@ fn head(
     let told = localized!(
         language,
         "{verdict}: {own} uses {amount} CPU time per run than {baseline} (99 % interval {range})",
-        "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99 % 구간 {range})",
-        "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99 % 区间：{range}）",
+        "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range})",
+        "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99 % 置信区间：{range}）",
     );
     format!("{told}{}", why_not(row, comparison, language))
 }
@@ -190,8 +190,8 @@ fn why_not(row: &Effect, comparison: &CommandComparison, language: Language) -> 
             localized!(
                 language,
                 "; about {pairs} pairs{length} would decide (--runs {pairs})",
-                ". 약 {pairs}쌍{length}이면 판정할 수 있습니다(--runs {pairs})",
-                "；约需 {pairs} 对{length}才能判定（--runs {pairs}）",
+                ". 약 {pairs}쌍{length}을 실행하면 판정할 수 있습니다(--runs {pairs})",
+                "；再运行到约 {pairs} 对{length}即可判定（--runs {pairs}）",
             )
         }
         _ => String::new(),
@@ -310,10 +310,9 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
             language,
             "{pairs} of {planned} planned pairs find an effect of {detectable} in 8 of 10 such comparisons; the \
              baseline's two runs, one against the other, differ by {floor} at most (a command is held against both)",
-            "계획한 {planned}쌍 중 {pairs}쌍: {detectable} 효과를 이런 비교 10번 중 8번에서 찾습니다. 기준의 두 실행은 서로 최대 \
-             {floor} 다릅니다(명령은 두 실행 모두와 비교)",
-            "计划 {planned} 对，完成 {pairs} 对：{detectable} 的效应在 10 次此类比较中能发现 8 次；基线的两次运行彼此最多相差 \
-             {floor}（命令与二者一并比较）",
+            "계획한 {planned}쌍 중 {pairs}쌍을 실행했습니다. 이런 비교 10번 중 8번에서 {detectable} 이상의 효과를 찾습니다. 기준을 두 번 실행하면 서로 최대 \
+            {floor} 차이가 납니다(각 명령은 두 실행 모두와 비교)",
+            "计划 {planned} 对，完成 {pairs} 对：{detectable} 的效应在 10 次这样的比较中有 8 次能检出；基线的两次运行彼此最多相差 {floor}（每个命令与两次运行都比较）",
         ));
     }
     lines.push(measured_by(report, language));
@@ -334,8 +333,8 @@ fn measured_by(report: &CommandReport, language: Language) -> String {
     localized!(
         language,
         "CPU from {source} in steps of {step}; weir needs {launch} to start a run (not included); {own}; seed {seed}",
-        "CPU 출처: {source}, 단위 {step}. weir가 실행을 시작하는 데 {launch} 걸립니다(수치에서 제외). {own}; 시드 {seed}",
-        "CPU 取自{source}，步长 {step}；weir 启动一次运行需 {launch}（不计入）；{own}；随机种子 {seed}",
+        "CPU 측정 방법: {source}, 단위 {step}. weir가 실행을 시작하는 데 {launch} 걸립니다(수치에서 제외). {own}; 시드 {seed}",
+        "CPU 数据来源：{source}，步长 {step}；weir 启动一次运行需 {launch}（不计入）；{own}；随机种子 {seed}",
     )
 }
 
@@ -349,7 +348,7 @@ fn own_cpu(report: &CommandReport, language: Language) -> String {
                 language,
                 "{own} of its CPU time in each run are subtracted",
                 "실행마다 weir의 CPU 시간 {own}를 뺐습니다",
-                "每次运行已减去其 CPU 时间 {own}",
+                "每次运行已减去 weir 的 CPU 时间 {own}",
             )
         }
         None => {
@@ -357,8 +356,8 @@ fn own_cpu(report: &CommandReport, language: Language) -> String {
             localized!(
                 language,
                 "at most {own} of its CPU time is included, in every command alike",
-                "weir의 CPU 시간은 최대 {own} 포함되며 모든 명령에 똑같습니다",
-                "其 CPU 时间至多计入 {own}，各命令相同",
+                "weir의 CPU 시간이 최대 {own} 들어 있으며, 모든 명령에 똑같습니다",
+                "其中至多含 weir 的 CPU 时间 {own}，各命令相同",
             )
         }
     }
@@ -367,8 +366,8 @@ fn own_cpu(report: &CommandReport, language: Language) -> String {
 /// Name of a control group as a source of CPU time; `None` for another source.
 fn source(name: &str, language: Language) -> Option<&'static str> {
     match name {
-        "cgroup-v2" => Some(language.choose(["a control group (v2)", "제어 그룹(v2)", "控制组（v2）"])),
-        "cgroup-v1" => Some(language.choose(["a control group (v1)", "제어 그룹(v1)", "控制组（v1）"])),
+        "cgroup-v2" => Some(language.choose(["a control group (v2)", "cgroup(v2)", "cgroup（v2）"])),
+        "cgroup-v1" => Some(language.choose(["a control group (v1)", "cgroup(v1)", "cgroup（v1）"])),
         _ => None,
     }
 }

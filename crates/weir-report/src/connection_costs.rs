@@ -17,16 +17,15 @@ use crate::{
     words::Word,
 };
 
-const TITLE: Caption = Caption::Own(["What connections cost", "연결 자체의 비용", "连接本身的代价"]);
+const TITLE: Caption = Caption::Own(["What connections cost", "연결 자체의 비용", "连接本身的开销"]);
 
 const HELP: Caption = Caption::Own([
     "Cells that differ in their connections alone, each arm beside itself; differences are of two cells, unpaired, with \
      99 % intervals. Memory for a connection is what the same server under the same load has more with all of them than \
      with fewest, over their number: what it takes once is in neither.",
-    "연결 쪽만 다른 조건끼리, 같은 대상을 서로 견줍니다. 두 조건의 차이는 짝 없이 비교하며 구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 \
-     서버가 연결이 많을 때 더 쓰는 양을 늘어난 연결 수로 나눈 값이므로, 한 번만 쓰는 메모리는 들어가지 않습니다.",
-    "只有连接方面不同的条件之间，同一方案与自身比较；两个条件的差异按不配对方式比较，区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少\
-     时多占的量除以多出的连接数，一次性占用不计入。",
+    "연결에 관한 것만 다른 조건끼리 같은 대상을 비교합니다. 두 조건의 차이는 짝짓지 않고 비교하며, 신뢰구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 서버가 연결이 많을 때 더 쓰는 양을 \
+    늘어난 연결 수로 나눈 값입니다. 따라서 한 번만 쓰는 메모리는 들어 있지 않습니다.",
+    "在只有连接方面不同的条件之间，把同一方案与自身比较；两个条件的差异按不配对方式比较，置信区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少时多占的量除以多出的连接数，因此不含一次性占用。",
 ]);
 
 /// The section.
@@ -64,7 +63,7 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let head = heads(
         view,
         &[
-            ["against", "견주는 조건", "对照条件"],
+            ["against", "비교 조건", "对照条件"],
             ["server CPU with them", "있을 때 서버 CPU", "有空闲连接时的服务器 CPU"],
             ["without", "없을 때", "没有时"],
             ["ratio", "비율", "比值"],
@@ -120,8 +119,8 @@ fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Sentence> {
     let text = localized!(
         view.language,
         "† The generator was the limit in one of the two cells: CPU for a message also depends on the rate.",
-        "† 두 조건 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 부하율에 따라서도 달라집니다.",
-        "† 两个条件之一受限于负载生成器：每条消息的 CPU 也随速率变化。",
+        "† 두 조건 중 하나에서 부하 생성기가 한계였습니다. 메시지당 CPU는 요청률에 따라서도 달라집니다.",
+        "† 两个条件之一受限于负载生成器：每条消息的 CPU 也随请求速率变化。",
     );
     (!cells.is_empty()).then_some(Sentence { text, cells })
 }
@@ -167,9 +166,9 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         view.language,
         "Growth of the kernel's structures and of socket buffers (Slab, sockstat) since before the servers started, both \
          ends of a connection, mean over all servers of a round: the kernel counts it for the machine and not by process.",
-        "서버를 시작하기 전부터 늘어난 커널 구조체와 소켓 버퍼(Slab, sockstat)이며, 연결 양 끝을 합친 값을 한 라운드의 모든 서버에 대해 평균한 \
-         것입니다. 커널은 이를 프로세스별로 세지 않습니다.",
-        "自服务器启动前起内核结构与套接字缓冲区（Slab、sockstat）的增量，含连接两端，按一轮中所有服务器平均：内核按整机统计，不分进程。",
+        "서버를 시작하기 전부터 늘어난 커널 구조체와 소켓 버퍼(Slab, sockstat)입니다. 연결의 양 끝을 모두 포함하며, 한 라운드의 모든 서버에 대해 평균한 값입니다. 커널은 이 값을 \
+        프로세스별로 세지 않고 머신 전체로 셉니다.",
+        "自服务器启动前起，内核结构与套接字缓冲区（Slab、sockstat）的增量，含连接两端，按一轮中所有服务器平均。内核按整机统计，不分进程。",
     );
     Table::with_head(head.map(str::to_owned).to_vec(), 1, costs.kernel.iter().map(row).collect())
         .titled(title, vec![text.into()])
@@ -182,7 +181,7 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         &[
             ["connections a second", "초당 연결", "每秒连接数"],
             ["server CPU for a connection", "연결당 서버 CPU", "每连接服务器 CPU"],
-            ["for a message on one that stays", "유지되는 연결의 메시지당", "保持连接时每条消息"],
+            ["for a message on one that stays", "연결을 유지할 때 메시지당", "保持连接时每条消息"],
             ["ratio", "비율", "比值"],
         ],
     );
@@ -203,8 +202,8 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let text = localized!(
         view.language,
         "Connect, one message, close. {name} is then what a connection costs with its message.",
-        "연결하고, 메시지 하나를 주고받고, 끊습니다. 이때 ‘{name}’는 연결 하나와 그 메시지의 비용입니다.",
-        "建立连接、收发一条消息、关闭。此时“{name}”即一个连接连同其消息的代价。",
+        "연결하고, 메시지 하나를 주고받고, 연결을 끊습니다. 이때 ‘{name}’은(는) 연결 하나와 그 메시지의 비용입니다.",
+        "建立连接、收发一条消息、关闭连接。此时“{name}”即一个连接连同其消息的开销。",
     );
     let bound = costs.churn.iter().filter(|it| it.is_bound || it.is_base_bound);
     let limited = limited(view, distinct(bound.flat_map(cells_of)));

@@ -24,8 +24,9 @@ const HELP: [&str; 3] = [
     "Whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that at others, or is \
      equivalent to it within the margin: geometric means over cells that have all other levels alike. These were declared \
      beforehand and share the correction of all claims (Holm).",
-    "어떤 수준 또는 어떤 조건에서의 기준 대비 비율이 다른 쪽과 다른지, 허용 범위 안에서 동등한지입니다. 나머지 수준이 모두 같은 조건들의 기하 평균이며, 미리 선언한 것으로서 모든 가설과 함께 보정합니다(Holm).",
-    "某些水平或某个条件下，方案与基线之比是否不同于另一侧，或在等效界限内相当：对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有结论一起校正（Holm）。",
+    "어떤 수준이나 조건에서 기준 대비 비율이 다른 쪽과 다른지, 또는 허용 범위 안에서 동등한지 비교합니다. 나머지 수준이 모두 같은 조건들의 기하 평균을 씁니다. 이 대비는 미리 선언했으며 모든 가설과 \
+    함께 보정합니다(Holm).",
+    "比较某些水平或某个条件下方案与基线之比，是否不同于另一侧，或在等效界限内等效。对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有结论一起校正（Holm）。",
 ];
 
 /// A contrast, and its result.
@@ -80,13 +81,13 @@ fn sentence(view: &View<'_>, it: &Contrast<'_>) -> Sentence {
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are equivalent within ±{margin}, {found}.",
             "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등합니다. {found}.",
-            "{arm}，{metric}：{of} 与 {to} 的比值在 ±{margin} 内相当，{found}。",
+            "{arm}，{metric}：{of} 与 {to} 的比值在 ±{margin} 内等效，{found}。",
         ),
         Difference::Undetected => localized!(
             language,
             "{arm}, {metric}: the ratios at {of} and at {to} are neither shown to be equivalent within ±{margin} nor to differ, {found}.",
-            "{arm}, {metric}: {of}의 비율과 {to}의 비율은 ±{margin} 안에서 동등하다고도, 다르다고도 판정할 수 없습니다. {found}.",
-            "{arm}，{metric}：{of} 与 {to} 的比值既不能判定在 ±{margin} 内相当，也不能判定有差异，{found}。",
+            "{arm}, {metric}: {of}의 비율과 {to}의 비율이 ±{margin} 안에서 동등한지, 서로 다른지 판정할 수 없습니다. {found}.",
+            "{arm}，{metric}：{of} 与 {to} 的比值既不能判定在 ±{margin} 内等效，也不能判定有差异，{found}。",
         ),
         other => {
             let word = view.word(chart::difference_word(other));
@@ -142,7 +143,7 @@ fn table(view: &View<'_>, all: &[Contrast<'_>]) -> Table {
             format::probability(found.p_value_holm),
         ]
     });
-    let heads = [["of", "대상 수준", "所问水平"], ["against", "비교 수준", "对照水平"]];
+    let heads = [["of", "비교할 수준", "所比较的水平"], ["against", "상대 수준", "对照水平"]];
     let heads = heads.map(|head| view.language.choose(head).to_owned());
     let word = |word: Word| view.word(word).to_owned();
     let head = [word(Word::Arm), word(Word::Metric)].into_iter().chain(heads);

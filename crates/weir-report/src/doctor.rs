@@ -30,7 +30,7 @@ const NAMES: [(&str, [&str; 3]); 17] = [
     ("local ports", ["local ports", "로컬 포트", "本地端口"]),
     ("accept queue", ["accept queue", "accept 큐", "accept 队列"]),
     ("locked memory", ["locked memory", "잠금 메모리", "锁定内存"]),
-    ("steal", ["steal", "스틸", "被占时间"]),
+    ("steal", ["steal", "스틸(steal)", "steal"]),
     ("foreign cpu", ["foreign cpu", "다른 프로세스", "其他进程"]),
     ("cross-core", ["cross-core", "코어 간 왕복", "核间往返"]),
 ];

@@ -20,8 +20,8 @@ use crate::{
 const SMALL: f64 = 0.005;
 
 const SEEN_OF_NEEDED: [&str; 3] =
-    ["seen of what the messages need", "메시지에 필요한 것 중 관찰된 비율", "所见占消息所需的比例"];
-const NOT_ALL: [&str; 3] = ["NOT ALL OF IT", "일부만 관찰됨", "未见全部"];
+    ["seen of what the messages need", "메시지 처리에 필요한 양 중 관찰된 비율", "观测到的占消息所需的比例"];
+const NOT_ALL: [&str; 3] = ["NOT ALL OF IT", "일부만 관찰됨", "只观测到一部分"];
 const GENERATOR_CPU: [&str; 3] = ["generator CPU", "부하 생성기 CPU", "负载生成器 CPU"];
 
 /// The section.

@@ -20,15 +20,15 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
             view.language,
             "{place}: not decided; {candidate} leaves {percent} of the operations to the interrupt, so it predicts nothing that \
              could be compared with {family}.",
-            "{place}: 판정하지 않음. {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡기므로 {family} 설정과 비교할 예측이 없습니다.",
-            "{place}：不作判定；{candidate} 把 {percent} 的操作交给中断，没有可与 {family} 比较的预测。",
+            "{place}: 판정하지 않음. {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡기므로, {family} 설정과 비교할 예측이 없습니다.",
+            "{place}：不作判定。{candidate} 把 {percent} 的 I/O 交给中断，没有可与 {family} 比较的预测。",
         ));
     }
     Some(localized!(
         view.language,
         "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
-        "{place}: miss와 CPU를 함께 보면 {candidate} 설정이 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
-        "{place}：{candidate} 在 miss 与 CPU 上同时领先 {family} 的 {settings} 个设置中的 {behind} 个。",
+        "{place}: miss와 CPU를 함께 보면 {candidate} 설정은 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
+        "{place}：同时看 miss 与 CPU，{candidate} 领先于 {family} {settings} 个设置中的 {behind} 个。",
     ))
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Sentence> {
         let text = localized!(
             view.language,
             "{place}: ahead of {behind} of {settings}, behind {ahead}{others}{to_interrupt}.",
-            "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}{to_interrupt}.",
-            "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}{to_interrupt}。",
+            "{place}: {settings}개 중 {behind}개보다 앞서며 뒤지는 설정은 {ahead}개{others}{to_interrupt}.",
+            "{place}：领先于 {settings} 个设置中的 {behind} 个，落后于 {ahead} 个{others}{to_interrupt}。",
         );
         Some(Sentence { text, cells: vec![answer.cell_id.clone()] })
     };
@@ -72,8 +72,8 @@ pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
             view.language,
             "{place}: {candidate} leaves {percent} of the operations to the interrupt; that part is another way to wait, \
              not a better prediction.",
-            "{place}: {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡깁니다. 그만큼은 더 나은 예측이 아니라 다른 대기 방식입니다.",
-            "{place}：{candidate} 把 {percent} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
+            "{place}: {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡깁니다. 이 차이는 예측이 좋아서가 아니라 대기 방식이 다르기 때문입니다.",
+            "{place}：{candidate} 把 {percent} 的 I/O 交给中断。这部分差异来自等待方式不同，而不是预测更好。",
         )
     })
 }
@@ -88,7 +88,7 @@ fn to_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> String {
         view.language,
         "{separator}but {percent} of its operations are left to the interrupt",
         "{separator}다만 I/O의 {percent}를 인터럽트에 맡김",
-        "{separator}但其 {percent} 的操作交给了中断",
+        "{separator}但其 {percent} 的 I/O 交给了中断",
     )
 }
 
@@ -199,7 +199,7 @@ fn figure(view: &View<'_>, row: &FrontierRow, metric: Metric) -> String {
 
 /// Header of a column of differences.
 fn points(view: &View<'_>) -> String {
-    view.language.choose(["difference, points", "차이, 포인트", "差值，百分点"]).to_owned()
+    view.language.choose(["difference, points", "차이(퍼센트포인트)", "差值（百分点）"]).to_owned()
 }
 
 /// A difference of shares with its interval, in points.
@@ -237,48 +237,44 @@ const SIMULATED_MODEL: [&str; 3] = [
      983 ZET and a Xeon Gold 6230; no disk was touched. Two of them are not published and were chosen by what was \
      observed: 32 operations in flight for each background core, by the IOPS of the third job, and 1.9 µs of CPU for a \
      background operation, by the misses of the second. That these two come out is no evidence.",
-    "모델: 장치, 호스트, 부하는 삼성 983 ZET와 Xeon Gold 6230의 발표된 수치에 상수를 맞춘 대기열 모델이며 디스크는 쓰지 않았습니다. \
-     두 상수는 발표되지 않아 관찰된 값에 맞춰 골랐습니다. 백그라운드 코어당 큐 깊이 32는 세 번째 작업의 IOPS에, 백그라운드 연산당 CPU \
-     1.9 µs는 두 번째 작업의 miss에 맞춘 것입니다. 따라서 이 두 값이 나오는 것은 근거가 되지 않습니다.",
-    "模型：设备、主机与负载是排队模型，其常数按三星 983 ZET 与 Xeon Gold 6230 的已发表数据拟合，没有触及任何磁盘。其中两个未公布，按所观察\
-     到的选定：每个后台核心 32 个在途操作取自第三个作业的 IOPS，每次后台操作 1.9 µs CPU 取自第二个作业的 miss。因此得出这两个结果不能作为依据。",
+    "모델: 장치, 호스트, 부하는 대기열 모델입니다. 상수는 삼성 983 ZET와 Xeon Gold 6230의 발표 수치에 맞췄으며, 실제 디스크는 쓰지 않았습니다. 두 상수는 발표되지 않아 관찰 결과에 \
+    맞춰 골랐습니다. 백그라운드 코어당 큐 깊이 32는 세 번째 작업의 IOPS에, 백그라운드 I/O당 CPU 1.9 µs는 두 번째 작업의 miss에 맞췄습니다. 따라서 이 두 수치가 일치하는 것은 근거가 \
+    되지 않습니다.",
+    "模型：设备、主机与负载是排队模型，其常数按三星 983 ZET 与 Xeon Gold 6230 的公布数据拟合，没有使用任何磁盘。其中两个常数未公布，按观察结果选定：每个后台核心 32 个在途 I/O 取自第三个作业的 \
+    IOPS，每次后台 I/O 1.9 µs CPU 取自第二个作业的 miss。因此这两个结果相符不能作为依据。",
 ];
 
 const SIMULATED_LATE: [&str; 3] = [
     "Model with late wake-ups and slow starts: one wake-up in twenty takes the exit latency of the deepest idle state \
      longer, and the device is three times as slow when a load begins. Both are hypotheses about what was observed.",
-    "늦은 깨어남과 느린 시작을 넣은 모델: 스무 번에 한 번은 가장 깊은 유휴 상태의 복귀 시간만큼 늦게 깨어나고, 부하가 시작될 때 장치가 세 배 \
-     느립니다. 둘 다 관찰된 것에 대한 가설입니다.",
+    "늦은 깨어남과 느린 시작을 넣은 모델: 20번 중 한 번은 가장 깊은 유휴 상태의 복귀 시간만큼 늦게 깨어나고, 부하가 시작될 때 장치가 세 배 느립니다. 둘 다 관찰한 현상에 대한 가설입니다.",
     "带唤醒延迟与启动缓慢的模型：每二十次唤醒有一次晚到最深空闲状态的退出延迟，且负载开始时设备慢三倍。两者都是对所观察现象的假设。",
 ];
 
 const SIMULATED_TRACES: [&str; 3] = [
     "Made traces: latencies from seeds by three other processes (log-normal with stalls; two speeds; a drifting load). \
      None was recorded from a device, and the host that waits is the model's.",
-    "생성 트레이스: 시드에서 세 가지 다른 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연시간입니다. 장치에서 기록한 것이 \
-     아니며 기다리는 호스트는 모델입니다.",
-    "生成轨迹：由种子经三种其他过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。",
+    "생성 트레이스: 시드에서 세 가지 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연 시간입니다. 장치에서 기록한 값이 아니며, 기다리는 호스트는 모델입니다.",
+    "生成的轨迹：由种子经三种其他随机过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。",
 ];
 
 const SIMULATED_REPLAY: [&str; 3] = [
     "Recorded traces: the latencies are those of the file, a piece of it for each block; the host that waits for them \
      is the model's, and waiting otherwise does not change them.",
-    "기록한 트레이스: 지연시간은 파일의 값이며 블록마다 그 한 조각을 씁니다. 기다리는 호스트는 모델이고, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
-    "实录轨迹：延迟取自文件，每个区组用其中一段；等待的主机是模型，以其他方式等待不会改变这些延迟。",
+    "기록한 트레이스: 지연 시간은 파일에서 읽으며 블록마다 그 한 부분을 씁니다. 기다리는 호스트는 모델이며, 대기 방식을 바꿔도 지연 시간은 바뀌지 않습니다.",
+    "实录的轨迹：延迟取自文件，每个区组用其中一段。等待的主机是模型，改变等待方式不会改变这些延迟。",
 ];
 
 const ON_DISK: [&str; 3] = [
     "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has been gone \
      since Linux 6.4. One and four background cores become queue depths on one other core.",
-    "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 사라졌으므로 인터럽트로 오는 완료 위에서 사용자 공간 하이브리드 폴링을 씁니다. \
-     백그라운드 1, 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다.",
-    "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此在由中断到达的完成之上做用户态混合轮询。1 个与 4 个后台核心改为另一核心上的队列深度。",
+    "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 없어졌으므로, 인터럽트로 오는 완료를 사용자 공간에서 하이브리드 폴링합니다. 백그라운드 1코어와 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다.",
+    "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此对由中断到达的完成在用户态做混合轮询。1 个与 4 个后台核心改为另一核心上的队列深度。",
 ];
 
 const NO_MACHINE: [&str; 3] = [
     "What is simulated depends on the seed alone and on nothing of this machine: on another one the same seed gives the \
      same figures. The default settings of our predictors were fixed on other seeds (1 to 10) before any of these.",
-    "시뮬레이션한 값은 시드에만 따르며 이 머신과는 무관합니다. 다른 머신에서도 같은 시드는 같은 수치를 냅니다. 우리 예측기의 기본 설정은 그보다 \
-     먼저 다른 시드(1~10)에서 정했습니다.",
-    "模拟所得只取决于种子，与本机无关：在其他机器上，相同的种子给出相同的数值。我们各预测器的默认设置此前已在其他种子（1 至 10）上确定。",
+    "시뮬레이션 결과는 시드로만 정해지며 이 머신과는 무관합니다. 다른 머신에서도 같은 시드는 같은 수치를 냅니다. Weir 예측기의 기본 설정은 이 실험 전에 다른 시드(1~10)에서 정했습니다.",
+    "模拟结果只取决于种子，与本机无关：在其他机器上，相同的种子给出相同的数值。Weir 各预测器的默认设置此前已用其他种子（1 至 10）确定。",
 ];

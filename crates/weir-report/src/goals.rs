@@ -91,7 +91,7 @@ fn what_differs(view: &View<'_>, of: &str, to: &str) -> String {
     let (lacks, language) = (parts(of, to).join(" · "), view.language);
     match own.is_empty() {
         false => own.join(" · "),
-        true => localized!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
+        true => localized!(language, "without {lacks}", "{lacks} 제외", "无{lacks}"),
     }
 }
 

@@ -89,8 +89,8 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
         None => localized!(
             language,
             "io_uring may be used here: it ran on Linux {release}{facts}.",
-            "여기서 io_uring을 쓸 수 있습니다. Linux {release}에서 실행되었습니다{facts}.",
-            "此处可以使用 io_uring：它在 Linux {release} 上运行过{facts}。",
+            "이 머신에서 io_uring을 쓸 수 있습니다. Linux {release}에서 실행되었습니다{facts}.",
+            "本机可以使用 io_uring：它在 Linux {release} 上运行过{facts}。",
         ),
         Some(refused) => {
             let reason = view.finding(refused);
@@ -106,8 +106,8 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
             localized!(
                 language,
                 "io_uring may not be used here: {reason}{facts}.{unlock}",
-                "여기서는 io_uring을 쓸 수 없습니다. {reason}{facts}.{unlock}",
-                "此处不能使用 io_uring：{reason}{facts}。{unlock}",
+                "이 머신에서는 io_uring을 쓸 수 없습니다. {reason}{facts}.{unlock}",
+                "本机不能使用 io_uring：{reason}{facts}。{unlock}",
             )
         }
     };
@@ -116,7 +116,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
     let lacks = localized!(
         language,
         "Going by its version, this kernel lacks: {lacking}; its distribution may have backported some of it.",
-        "버전으로 보아 이 커널에 없는 기능: {lacking}. 배포판이 일부를 백포트했을 수 있습니다.",
+        "버전으로 볼 때 이 커널에 없는 기능: {lacking}. 배포판이 일부를 백포트했을 수 있습니다.",
         "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
     );
     std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
@@ -130,8 +130,8 @@ fn primary(view: &View<'_>) -> Option<Sentence> {
         view.language,
         "The primary comparison, which decides the verdict: {headline} The cells of the map have other loads and rates, \
          and may differ from it.",
-        "판정을 정하는 주 비교: {headline} 히트맵의 조건은 부하와 부하율이 다르므로 결과가 다를 수 있습니다.",
-        "决定结论的主要比较：{headline}分布图中各条件的负载与速率不同，结果可能与之不同。",
+        "판정을 정하는 주 비교: {headline} 히트맵의 조건은 부하와 요청률이 다르므로 결과가 다를 수 있습니다.",
+        "决定判定的主要比较：{headline}热力图中各条件的负载与请求速率不同，结果可能与之不同。",
     );
     Some(Sentence { text, cells: vec![cell_id] })
 }
@@ -165,23 +165,23 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
             language,
             "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: which of the two is \
              cheaper depends on the cell, and no single figure stands for all of them.",
-            "{arm}: 조건 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 어느 쪽이 유리한지는 \
-             조건에 따라 다르며, 하나의 수치로 대표할 수 없습니다.",
-            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：哪个更省因条件而异，没有一个数值能代表全部。",
+            "{arm}: 조건 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고, {more}개에서는 많습니다. 어느 쪽이 유리한지는 조건에 따라 다르므로 한 수치로 \
+            나타낼 수 없습니다.",
+            "{arm}：{cells} 个条件中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它。哪个更省因条件而异，没有一个数值能代表全部。",
         ),
         Standing::Undetected => localized!(
             language,
             "No difference in {noun} was detected between {arm} and {baseline}, in {alike} of {cells} cells. \
              These cells give no reason to prefer either.",
-            "조건 {cells}개 중 {alike}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 조건들만으로는 어느 \
-             쪽을 택할 이유가 없습니다.",
-            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：仅就这些条件而言，没有理由偏向任何一方。",
+            "조건 {cells}개 중 {alike}개에서 {arm}, {baseline} 두 대상을 비교했으며 {noun} 차이가 검출되지 않았습니다. 이 조건들만 보면 어느 쪽을 택할 이유가 \
+            없습니다.",
+            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异。仅就这些条件而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => localized!(
             language,
             "The map does not decide between {arm} and {baseline}: {noun} may be compared in none of its {cells} cells.",
-            "히트맵으로는 {arm}, {baseline} 두 대상의 우열을 가릴 수 없습니다. 조건 {cells}개 모두 {noun}을 비교할 수 없습니다.",
-            "分布图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
+            "히트맵으로는 {arm}, {baseline} 두 대상의 우열을 판정할 수 없습니다. 조건 {cells}개 모두에서 {noun}을 비교할 수 없습니다.",
+            "热力图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
         ),
     };
     text + &beside(view, it).concat()
@@ -194,15 +194,15 @@ fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
     let limited = localized!(
         language,
         " Not judged, because the load generator was the limit there (†): {generator_limited}.",
-        " 조건 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
-        "另有 {generator_limited} 个条件（†）受限于负载生成器，不作判断。",
+        " 조건 {generator_limited}개(†)는 부하 생성기가 한계여서 판정하지 않았습니다.",
+        "另有 {generator_limited} 个条件（†）受限于负载生成器，不作判定。",
     );
     let doubted = localized!(
         language,
         " Not judged, because another figure, such as the CPU of both sides, does not confirm the difference that was \
          found (?): {not_borne_out}.",
-        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
-        "另有 {not_borne_out} 个条件（?）已检出差异，但双方 CPU 等其他数值不予佐证，不作判断。",
+        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않아 판정하지 않았습니다.",
+        "另有 {not_borne_out} 个条件（?）已检出差异，但双方 CPU 等其他数值不支持，不作判定。",
     );
     let same = localized!(
         language,
@@ -213,7 +213,7 @@ fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
     let too_small = localized!(
         language,
         " Any difference is too small to matter in {equivalent}.",
-        " {equivalent}개에서는 차이가 있더라도 의미 없을 만큼 작습니다.",
+        " {equivalent}개는 차이가 있더라도 무시할 만큼 작습니다.",
         "{equivalent} 个即使有差异也小到无关紧要。",
     );
     let void = localized!(
@@ -240,17 +240,16 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
             language,
             "Process {pid} ({command}) hardly used a CPU in the {length} in which it was observed: that says nothing of how \
              it does under its usual load.",
-            "프로세스 {pid}({command})는 관찰한 {length} 동안 CPU를 거의 쓰지 않았습니다. 평소 부하에 대해서는 알 수 없습니다.",
-            "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU：这说明不了它在日常负载下的情形。",
+            "프로세스 {pid}({command})는 관찰한 {length} 동안 CPU를 거의 쓰지 않았습니다. 평소 부하에서 어떤지는 이 결과로 알 수 없습니다.",
+            "进程 {pid}（{command}）在观测的 {length} 内几乎没有使用 CPU。由此无法知道它在日常负载下的情况。",
         );
     }
     localized!(
         language,
         "System calls for I/O cost {share} of the CPU of process {pid} ({command}), as it was observed for {length}. The \
          choice changes these calls and what the program does around them, and nothing else.",
-        "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, I/O 시스템 콜 비용은 CPU의 {share}입니다. 이 선택은 이 호출과 그 전후의 \
-         처리에만 영향을 줍니다.",
-        "按 {length} 的观测，进程 {pid}（{command}）的 I/O 系统调用占其 CPU 的 {share}。此选择只影响这些调用及其前后的处理。",
+        "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, I/O 시스템 콜이 CPU의 {share}를 썼습니다. I/O 모델을 바꾸면 이 호출과 그 전후의 처리만 달라집니다.",
+        "对进程 {pid}（{command}）观测 {length}：I/O 系统调用占其 CPU 的 {share}。I/O 模型的选择只影响这些调用及其前后的处理。",
     )
 }
 
@@ -286,9 +285,9 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
 const DRAWN: [&str; 3] = [
     "Lines go round adjacent cells with the same result. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, \
      ? not confirmed, † the generator was the limit, * more busy threads than CPUs.",
-    "테두리는 결과가 같은 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
-     * 바쁜 스레드가 CPU보다 많음.",
-    "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
+    "테두리는 결과가 같은 이웃 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, * 바쁜 스레드가 CPU보다 \
+    많음.",
+    "线框围住结论相同的相邻条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不支持，† 受限于负载生成器，* 忙碌线程多于 CPU。",
 ];
 
 /// How to determine that.
@@ -297,9 +296,9 @@ fn observe(view: &View<'_>) -> String {
         .choose([
             "Run weir observe -p PID while your server has its usual load: it shows how much of its CPU goes to system \
              calls for I/O. The servers here do little but I/O; no I/O model changes what a handler computes.",
-            "평소 부하를 받는 서버에 weir observe -p PID를 실행하면 CPU 중 얼마가 I/O 시스템 콜에 쓰이는지 보여 줍니다. 여기서 측정한 서버는 \
-             I/O 외에 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
-            "在服务器承受日常负载时运行 weir observe -p PID，可以看到其 CPU 有多少用于 I/O 系统调用。这里测量的服务器除 I/O 外几乎不做别的；处理程序的计算开销与 I/O 模型无关。",
+            "서버가 평소 부하를 받을 때 weir observe -p PID를 실행하면 I/O 시스템 콜이 CPU를 얼마나 쓰는지 알 수 있습니다. 여기서 측정한 서버는 I/O 외에 하는 일이 거의 \
+            없습니다. 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
+            "在服务器承受日常负载时运行 weir observe -p PID，可以看到其 CPU 有多少用于 I/O 系统调用。这里测量的服务器除 I/O 外几乎不做别的。处理程序的计算开销与 I/O 模型无关。",
         ])
         .to_owned()
 }
@@ -316,7 +315,7 @@ fn scope(view: &View<'_>) -> String {
             .choose([
                 "a machine without a visible hypervisor",
                 "하이퍼바이저가 보이지 않는 머신",
-                "未见虚拟化的机器",
+                "看不到虚拟机监控程序的机器",
             ])
             .to_owned(),
     };
@@ -324,9 +323,9 @@ fn scope(view: &View<'_>) -> String {
         language,
         "Measured over loopback, with the generator on the same machine: {machine}, {cpu_model}, Linux {kernel_release}. \
          A network card, another kernel or another CPU was not measured.",
-        "부하 생성기가 같은 머신에 있는 루프백 측정입니다: {machine}, {cpu_model}, Linux {kernel_release}. 네트워크 카드, 다른 커널, 다른 \
-         CPU는 측정하지 않았습니다.",
-        "经回环测得，负载生成器在同一台机器上：{machine}，{cpu_model}，Linux {kernel_release}。未测量网卡、其他内核与其他 CPU。",
+        "부하 생성기를 같은 머신에서 실행한 루프백 측정입니다: {machine}, {cpu_model}, Linux {kernel_release}. 네트워크 카드, 다른 커널, 다른 CPU는 측정하지 \
+        않았습니다.",
+        "经环回测得，负载生成器与服务器在同一台机器上：{machine}，{cpu_model}，Linux {kernel_release}。未测量网卡、其他内核与其他 CPU。",
     )
 }
 
@@ -374,8 +373,8 @@ fn found(view: &View<'_>, region: &Region) -> String {
             localized!(
                 view.language,
                 "{word} (effects of {detectable} or more are found in 8 of 10 such runs)",
-                "{word}({detectable} 이상의 효과는 10번 중 8번 검출)",
-                "{word}（{detectable} 及以上的效应 10 次中可检出 8 次）",
+                "{word}(이런 실행 10번 중 8번에서 {detectable} 이상의 효과를 찾음)",
+                "{word}（{detectable} 及以上的效应在 10 次这样的运行中有 8 次能检出）",
             )
         }
     }

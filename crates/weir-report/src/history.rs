@@ -69,8 +69,8 @@ fn title(series: &HistorySeries, language: Language) -> String {
             localized!(
                 language,
                 "Study {study}, {cell}: {metric}, {compared}",
-                "연구 {study}, {cell}: {metric}, {compared}",
-                "研究 {study}，{cell}：{metric}，{compared}",
+                "실험 {study}, {cell}: {metric}, {compared}",
+                "实验 {study}，{cell}：{metric}，{compared}",
             )
         }
         HistoryQuestion::Commands { parameters } if parameters.is_empty() => format!("{metric}, {compared}"),
@@ -102,20 +102,20 @@ fn facts(series: &HistorySeries, language: Language) -> Vec<String> {
 const CHAINED: [&str; 3] = [
     "×N: the baseline was the program of an earlier run, and N effects are multiplied (differences added) along the way \
      to the reference. Their errors are added as those of independent runs.",
-    "×N: 기준이 이전 실행의 프로그램이어서 참조까지의 효과 N개를 곱한(차이는 더한) 값입니다. 오차는 서로 독립인 실행의 오차로 더합니다.",
-    "×N：基线是更早一次运行的程序，因此将通往参照的 N 个效应相乘（差值则相加）。误差按各次运行相互独立来合并。",
+    "×N: 기준이 이전 실행의 프로그램이므로, 참조까지 이어지는 효과 N개를 곱한 값입니다(차이는 더합니다). 오차는 서로 독립인 실행으로 보고 합칩니다.",
+    "×N：基线是更早一次运行的程序，因此将到参照为止的 N 个效应相乘（差值则相加）。误差按各次运行相互独立合并。",
 ];
 
 const WITHIN: [&str; 3] = [
     "An interval is made of what a run measured within itself. What moved between runs is in none.",
-    "구간은 각 실행 안에서 측정한 값으로만 만듭니다. 실행 사이에 달라진 것은 들어 있지 않습니다.",
-    "区间只由该次运行自身的测量构成，不含运行之间的变化。",
+    "신뢰구간은 각 실행 안에서 측정한 값으로만 구합니다. 실행 사이에 달라진 것은 들어 있지 않습니다.",
+    "置信区间只由该次运行内部的测量得出，不含运行之间的变化。",
 ];
 
 const MARKED: [&str; 3] = [
     "▲ and ▼ mark a run whose interval does not overlap with that of the run before it, against the same reference.",
-    "▲와 ▼는 같은 참조에 대한 바로 앞 실행의 구간과 겹치지 않는 실행입니다.",
-    "▲ 与 ▼ 表示与同一参照下前一次运行的区间不重叠。",
+    "▲와 ▼는 참조가 같은 바로 앞 실행의 신뢰구간과 겹치지 않는 실행입니다.",
+    "▲ 与 ▼ 表示该次运行的置信区间与参照相同的前一次运行不重叠。",
 ];
 
 fn counted(series: &HistorySeries, language: Language) -> String {
@@ -135,8 +135,8 @@ fn counted(series: &HistorySeries, language: Language) -> String {
     let counted = localized!(
         language,
         "Runs: {runs}{range}. Effect: {what} with its interval ({level}).",
-        "실행 {runs}회{range}. 효과: {what} 그 구간({level}).",
-        "运行 {runs} 次{range}。效应：{what}及其区间（{level}）。",
+        "실행 {runs}회{range}. 효과: {what} 신뢰구간({level}).",
+        "运行 {runs} 次{range}。效应：{what}及其置信区间（{level}）。",
     );
     match series.runs_older {
         0 => counted,
@@ -183,8 +183,8 @@ fn break_by(by: HistoryBreak, language: Language) -> &'static str {
     language.choose(match by {
         HistoryBreak::Reference => [
             "The series breaks there: the baseline is another program, which no run before it measured.",
-            "여기서 계열이 끊깁니다: 기준이 다른 프로그램이며, 그 전의 어느 실행도 측정하지 않았습니다.",
-            "序列在此中断：基线是另一个程序，此前没有运行测量过它。",
+            "여기서 계열이 끊깁니다: 기준이 다른 프로그램이며, 그 전의 어느 실행도 이 프로그램을 측정하지 않았습니다.",
+            "序列在此中断：基线是另一个程序，之前没有运行测量过它。",
         ],
         HistoryBreak::Machine => [
             "The series breaks there: the CPU or the kernel is another.",
@@ -291,7 +291,7 @@ fn of_left_out(left_out: &HistoryLeftOut, language: Language) -> String {
             "읽을 수 없거나 결과 파일이 아닙니다",
             "无法读取，或不是结果文件",
         ],
-        HistoryLack::TooLong => ["it is too long", "너무 깁니다", "过长"],
+        HistoryLack::TooLong => ["it is too long", "너무 큽니다", "文件过长"],
         HistoryLack::Unfinished => ["it is not finished", "끝나지 않았습니다", "尚未完成"],
         HistoryLack::Newer => {
             ["a later version of Weir wrote it", "더 새로운 버전의 Weir가 썼습니다", "由更新版本的 Weir 写入"]

@@ -30,13 +30,13 @@ const GUIDES: [Guide; 8] = [
         since: "Unix",
         strength: [
             "the simplest program: one call after the other",
-            "가장 단순한 프로그램으로, 호출을 차례로 하면 됨",
+            "호출을 차례로 하는 가장 단순한 프로그램",
             "程序最简单：依次调用即可",
         ],
         weakness: [
             "a thread, its stack and a context switch for every connection that waits",
-            "기다리는 연결마다 스레드와 스택, 컨텍스트 스위치가 하나씩 필요함",
-            "每个等待的连接都需要一个线程、它的栈和一次上下文切换",
+            "기다리는 연결마다 스레드와 스택, 컨텍스트 스위치가 필요함",
+            "每个等待的连接都需要一个线程、一个栈和一次上下文切换",
         ],
     },
     Guide {
@@ -67,12 +67,12 @@ const GUIDES: [Guide; 8] = [
         since: "Linux 2.6",
         strength: [
             "registered once; callbacks on wait queues collect what is ready, so that idle connections cost nothing in a call",
-            "한 번만 등록하고 대기 큐의 콜백이 준비된 것만 모으므로, 쉬는 연결은 호출 비용에 영향을 주지 않음",
+            "한 번만 등록함. 대기 큐의 콜백이 준비된 것만 모으므로 유휴 연결은 호출 비용을 늘리지 않음",
             "只需注册一次；等待队列上的回调收集就绪项，空闲连接不增加调用开销",
         ],
         weakness: [
             "reading and writing are further calls; files are always ready, so it does not help with them",
-            "읽기와 쓰기는 별도의 호출이며, 파일은 언제나 준비 상태라 도움이 되지 않음",
+            "읽기와 쓰기에 별도의 호출이 필요함. 파일은 항상 준비 상태이므로 도움이 되지 않음",
             "读写仍需另外的调用；文件总是就绪，因此对文件没有帮助",
         ],
     },
@@ -82,12 +82,12 @@ const GUIDES: [Guide; 8] = [
         since: "POSIX.1b (1993), glibc 2.1",
         strength: [
             "in the C library of every Unix; any kind of file",
-            "모든 유닉스의 C 라이브러리에 있으며 어떤 파일에도 쓸 수 있음",
+            "모든 유닉스의 C 라이브러리에 있으며, 어떤 파일에도 쓸 수 있음",
             "各 Unix 的 C 库都有；适用于任何文件",
         ],
         weakness: [
             "on Linux threads of the library that block: more context switches than blocking oneself",
-            "리눅스에서는 라이브러리의 스레드가 대신 기다리므로 직접 기다릴 때보다 컨텍스트 스위치가 많음",
+            "리눅스에서는 라이브러리의 스레드가 대신 기다리므로, 직접 기다릴 때보다 컨텍스트 스위치가 많음",
             "在 Linux 上由库的线程代为阻塞：上下文切换比自己阻塞更多",
         ],
     },
@@ -97,15 +97,14 @@ const GUIDES: [Guide; 8] = [
         since: "Linux 2.6",
         strength: [
             "many reads and writes of files in flight from one thread",
-            "한 스레드에서 여러 파일 읽기와 쓰기를 동시에 진행함",
+            "스레드 하나로 여러 파일의 읽기와 쓰기를 동시에 진행함",
             "单个线程可同时进行多个文件读写",
         ],
         weakness: [
             "waits inside the call unless the file was opened with O_DIRECT; of sockets it can only poll (4.19); POSIX AIO \
              is another thing, threads of the C library",
-            "O_DIRECT로 열지 않은 파일은 호출 안에서 기다리고 소켓은 폴링만 가능함(4.19). POSIX AIO는 이와 다른 것으로, C \
-             라이브러리의 스레드임",
-            "除非以 O_DIRECT 打开文件，否则会在调用内等待；对套接字只能轮询（4.19）；POSIX AIO 是另一回事，由 C 库的线程实现",
+            "O_DIRECT로 열지 않은 파일은 호출 안에서 기다림. 소켓은 폴링만 가능함(4.19). POSIX AIO는 다른 기능이며 C 라이브러리의 스레드로 구현됨",
+            "文件若不以 O_DIRECT 打开，就会在调用内等待；对套接字只能轮询（4.19）；POSIX AIO 是另一种机制，由 C 库的线程实现",
         ],
     },
     Guide {
@@ -114,13 +113,13 @@ const GUIDES: [Guide; 8] = [
         since: "Linux 5.1",
         strength: [
             "files, sockets and timers alike; many operations in one system call, or none",
-            "파일, 소켓, 타이머를 같은 방식으로 다루며, 시스템 콜 한 번 또는 0번으로 여러 연산을 처리함",
-            "文件、套接字与定时器方式一致；一次系统调用可完成多个操作，甚至无需系统调用",
+            "파일, 소켓, 타이머를 같은 방식으로 다룸. 시스템 콜 한 번으로, 또는 시스템 콜 없이 여러 작업을 처리함",
+            "文件、套接字与定时器使用同一方式；一次系统调用可完成多个操作，甚至无需系统调用",
         ],
         weakness: [
             "abilities differ from kernel to kernel, containers often forbid it; a plain read or write is copied as ever",
-            "커널마다 가능한 기능이 다르고 컨테이너가 막는 일이 많으며, 일반 읽기와 쓰기의 복사는 그대로임",
-            "各内核的能力不同，容器常常禁止；普通读写的复制并未减少",
+            "커널마다 쓸 수 있는 기능이 다르고, 컨테이너에서 막는 경우가 많음. 일반 읽기와 쓰기의 복사는 줄지 않음",
+            "各内核支持的功能不同，容器常常禁止；普通读写的复制并未减少",
         ],
     },
     Guide {
@@ -129,13 +128,13 @@ const GUIDES: [Guide; 8] = [
         since: "Linux 2.6.30",
         strength: [
             "several buffers at a position of a file in one call",
-            "버퍼 여러 개를 파일의 한 위치에 호출 한 번으로 씀",
+            "호출 한 번으로 버퍼 여러 개를 파일의 지정한 위치에 씀",
             "一次调用把多个缓冲区写到文件的指定位置",
         ],
         weakness: [
             "not an I/O model of its own, the call waits; it gathers only, preadv scatters",
-            "대기 방식이 아니라 호출 자체가 기다림. 모아 쓰기만 하며, 나눠 읽기는 preadv가 함",
-            "不是等待方式，调用本身会等待；只能聚集写，分散读由 preadv 完成",
+            "별도의 I/O 모델이 아니며 호출 자체가 기다림. 모아 쓰기만 하고, 나눠 읽기는 preadv가 함",
+            "不是独立的 I/O 模型，调用本身会等待；只做聚集写，分散读由 preadv 完成",
         ],
     },
 ];

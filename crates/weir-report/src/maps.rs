@@ -31,7 +31,7 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     own.retain(|part| !shared.values().all(|other| other.contains(part)));
     let number = map + 1;
     Some(match own.is_empty() {
-        true => localized!(view.language, "map {number}", "히트맵 {number}", "分布图 {number}"),
+        true => localized!(view.language, "map {number}", "히트맵 {number}", "热力图 {number}"),
         false => own.join(" · "),
     })
 }
@@ -45,8 +45,8 @@ fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
             Some(localized!(
                 view.language,
                 "at equal rates, {share} of what the slowest can do",
-                "같은 부하율, 가장 느린 대상 처리 능력의 {share}",
-                "相同速率，为最慢方案处理能力的 {share}",
+                "같은 요청률, 가장 느린 대상 처리 능력의 {share}",
+                "相同请求速率，为最慢方案处理能力的 {share}",
             ))
         }
         LoadMode::Open { .. } => None,

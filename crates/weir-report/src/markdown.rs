@@ -91,8 +91,8 @@ pub(crate) fn document(view: &View<'_>) -> String {
         let text = localized!(
             view.language,
             "Only in report.html, because a comment has no room for them: {titles}.",
-            "댓글에 다 들어가지 않아 report.html에만 있는 것: {titles}.",
-            "因评论篇幅有限，仅在 report.html 中：{titles}。",
+            "댓글에 다 담을 수 없어 report.html에만 있는 것: {titles}.",
+            "因评论篇幅有限，以下内容只在 report.html 中：{titles}。",
         );
         paragraph(&mut out, &escape(&text));
     }
@@ -144,7 +144,7 @@ fn and_more(view: &View<'_>, count: usize) -> String {
     localized!(
         view.language,
         "And {count} more, in report.html.",
-        "그 밖의 {count}개는 report.html에 있습니다.",
+        "그 밖에 {count}개는 report.html에 있습니다.",
         "其余 {count} 项见 report.html。",
     )
 }

@@ -36,16 +36,16 @@ const OF_STORAGE: [(Metric, [MetricText; 3]); 5] = [
     (
         Metric::LatencyP50,
         [
-            ["Median latency", "지연시간 중앙값", "延迟中位数"],
-            ["median latency", "지연시간 중앙값", "延迟中位数"],
+            ["Median latency", "지연 시간 중앙값", "延迟中位数"],
+            ["median latency", "지연 시간 중앙값", "延迟中位数"],
             ["latency p50", "지연 p50", "延迟 p50"],
         ],
     ),
     (
         Metric::LatencyP99,
         [
-            ["Latency p99", "지연시간 p99", "延迟 p99"],
-            ["99th percentile of latency", "지연시간 p99 값", "延迟第 99 百分位"],
+            ["Latency p99", "지연 시간 p99", "延迟 p99"],
+            ["99th percentile of latency", "지연 시간 p99 값", "延迟第 99 百分位"],
             ["latency p99", "지연 p99", "延迟 p99"],
         ],
     ),

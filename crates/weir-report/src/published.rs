@@ -92,7 +92,7 @@ fn runs_table(view: &View<'_>) -> Table {
     let columns = shown.iter().flat_map(|metric| {
         let name = metrics::brief(view, *metric);
         [
-            localized!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）"),
+            localized!(view.language, "published {name}", "{name}(발표)", "{name}（公布）"),
             localized!(view.language, "measured {name}", "{name}(측정)", "{name}（实测）"),
         ]
     });

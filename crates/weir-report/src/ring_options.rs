@@ -31,20 +31,19 @@ const HELP: Text = [
     "A server has these only where they are asked for (weir serve --option), and does not start where its kernel lacks \
      one. Where they pay and cost is what is expected. Whether it is so on this machine is measured by the study that \
      is named, or by this one where it has such an arm; its baseline may differ from it in more than the option.",
-    "요청할 때만 쓰이는 옵션이며(weir serve --option), 커널에 없는 옵션을 요청하면 서버가 시작되지 않습니다. 이득과 비용은 \
-     예상입니다. 이 머신에서 실제로 그런지는 표에 적힌 연구가, 그런 비교 대상이 있으면 이 연구가 측정합니다. 기준과의 차이가 \
-     이 옵션만은 아닐 수 있습니다.",
-    "只有在要求时才使用这些选项（weir serve --option）；内核缺少所要求的选项时，服务器不会启动。收益与代价均为预期。\
-     在本机上是否如此，由所列研究测量；若本研究有这样的方案，则由本研究测量，其基线与它的差别可能不止该选项。",
+    "요청할 때만 쓰는 옵션입니다(weir serve --option). 커널에 없는 옵션을 요청하면 서버가 시작되지 않습니다. 이득과 비용은 예상입니다. 이 머신에서 실제로 그런지는 표에 적힌 실험으로 \
+    측정합니다. 이 실험에 그런 비교 대상이 있으면 이 실험이 측정하며, 기준과의 차이가 이 옵션만은 아닐 수 있습니다.",
+    "只有在要求时才使用这些选项（weir serve \
+    --option）；内核缺少所要求的选项时，服务器不会启动。收益与开销均为预期。在本机上是否如此，由所列实验测量；若本实验有这样的方案，则由本实验测量，其基线与它的差别可能不止该选项。",
 ];
 
 const HEAD: [Text; 6] = [
     ["option", "옵션", "选项"],
-    ["what it changes", "바뀌는 것", "改变什么"],
-    ["expected to pay", "이득이 예상되는 곳", "预期收益"],
-    ["expected to cost", "예상되는 비용", "预期的代价"],
+    ["what it changes", "변경 내용", "改变什么"],
+    ["expected to pay", "이득이 예상되는 경우", "预期收益"],
+    ["expected to cost", "비용이 예상되는 경우", "预期开销"],
     ["kernel", "커널", "内核"],
-    ["in this study", "이 연구에서", "在本研究中"],
+    ["in this study", "이 실험에서", "在本实验中"],
 ];
 
 /// An option.
@@ -69,17 +68,17 @@ const OPTIONS: [RingOption; 6] = [
         changes: [
             "chunks from this size on, 16 KiB or more, leave without a copy; each has a second completion and memory \
              to pin",
-            "이 크기(16 KiB 이상)부터 조각을 복사 없이 보내며, 조각마다 완료가 하나 더 있고 메모리를 고정함",
+            "이 크기(16 KiB 이상)부터는 데이터를 복사하지 않고 보냄. 조각마다 완료가 하나 더 있고 메모리를 고정해야 함",
             "达到此大小（不小于 16 KiB）的数据块不经复制发出；每块多一个完成项，并需锁定内存",
         ],
         pays: [
             "large replies from memory, through a network card that reads memory by itself",
-            "DMA로 메모리를 직접 읽는 네트워크 카드로 메모리에 있는 큰 응답을 보낼 때",
-            "通过支持 DMA 直接读取内存的网卡，发送内存中的大响应",
+            "메모리를 직접 읽는(DMA) 네트워크 카드로, 메모리에 있는 큰 응답을 보낼 때",
+            "通过可直接读取内存（DMA）的网卡，发送内存中的大响应",
         ],
         costs: [
             "over loopback, where the kernel copies all the same; with chunks so small that a copy is cheaper",
-            "커널이 어차피 복사하는 루프백, 복사가 더 싼 작은 조각",
+            "커널이 어차피 복사하는 루프백, 복사가 더 저렴한 작은 조각",
             "回环上内核照样复制；数据块小到复制更省",
         ],
         since: KernelVersion::new(6, 0),
@@ -90,7 +89,7 @@ const OPTIONS: [RingOption; 6] = [
         value: None,
         changes: [
             "a sleep lasts this long unless every connection has brought something: fewer wake-ups, each for more",
-            "모든 연결에 무언가 도착하지 않는 한 이 시간만큼 자므로, 덜 깨어나고 한 번에 더 많이 처리함",
+            "모든 연결에 데이터가 도착하지 않는 한 이 시간만큼 잠듦. 깨어나는 횟수가 줄고 한 번에 더 많이 처리함",
             "除非每个连接都有数据到达，否则睡满这段时间：唤醒更少，每次处理更多",
         ],
         pays: [
@@ -100,8 +99,8 @@ const OPTIONS: [RingOption; 6] = [
         ],
         costs: [
             "latency, by as much as the wait, and more the less there is to do; with one connection nothing changes",
-            "최대 이 시간만큼의 지연시간이며 할 일이 적을수록 큼. 연결이 하나면 달라지지 않음",
-            "延迟，至多为这段等待，事情越少越明显；只有一个连接时没有变化",
+            "지연 시간이 최대 이 시간만큼 늘어남. 할 일이 적을수록 많이 늘어남. 연결이 하나면 달라지지 않음",
+            "延迟增加，至多为这段等待时间，任务越少越明显；只有一个连接时没有变化",
         ],
         since: KernelVersion::new(6, 12),
         studies: &["uring-minimum-wait"],
@@ -116,15 +115,15 @@ const OPTIONS: [RingOption; 6] = [
         ],
         pays: [
             "arrivals larger than a receive buffer: much in flight on each connection, and small buffers",
-            "한 번에 도착하는 데이터가 수신 버퍼보다 클 때: 연결마다 많은 양이 동시에 오가고 버퍼가 작을 때",
+            "한 번에 도착하는 데이터가 수신 버퍼보다 클 때. 연결마다 동시에 처리하는 양이 많고 버퍼가 작은 경우",
             "一次到达超过一个接收缓冲区：每个连接在途数据多，缓冲区小",
         ],
         costs: [
             "a little work in each completion where little arrives at a time; buffers that follow what arrives, the \
              default, leave little to bundle; on many kernels from before the spring of 2026 a connection that its peer \
              resets right behind its data waits for ever",
-            "조금씩 도착하면 완료마다 약간의 일이 더해짐. 도착량을 따르는 버퍼(기본값)에서는 묶을 것이 적음. 2026년 봄 이전의 \
-             많은 커널에서는 상대가 데이터 바로 뒤에 리셋한 연결이 끝없이 기다림",
+            "데이터가 조금씩 도착하면 완료마다 비용이 조금 늘어남. 도착량에 맞추는 버퍼(기본값)에서는 묶을 것이 적음. 2026년 봄 이전의 많은 커널에서는, 상대가 데이터를 보낸 직후 리셋한 \
+            연결이 영원히 기다림",
             "每次到达很少时，每个完成项略增开销；缓冲区随到达量调整（默认）时，可合并的很少；2026 年春季之前的许多内核上，\
              对端在数据之后立即重置的连接会一直等待",
         ],
@@ -136,7 +135,7 @@ const OPTIONS: [RingOption; 6] = [
         value: Some("incremental"),
         changes: [
             "a buffer would be filled arrival by arrival, whichever connections these are of",
-            "버퍼 하나를 여러 연결에서 도착하는 대로 이어서 채우게 됨",
+            "버퍼 하나를 여러 연결에서 도착하는 순서대로 채움",
             "一个缓冲区将按到达顺序依次填充，不论来自哪个连接",
         ],
         pays: [
@@ -147,7 +146,7 @@ const OPTIONS: [RingOption; 6] = [
         costs: [
             "a completion does not say where in the buffer its bytes are, so that one connection could be given the \
              bytes of another",
-            "완료가 버퍼 안의 위치를 알려 주지 않아, 한 연결의 바이트가 다른 연결에 전달될 수 있음",
+            "완료가 버퍼 안의 위치를 알려 주지 않으므로, 한 연결의 바이트가 다른 연결에 전달될 수 있음",
             "完成项不说明其字节在缓冲区中的位置，一个连接可能拿到另一个连接的字节",
         ],
         since: KernelVersion::new(6, 12),
@@ -159,18 +158,18 @@ const OPTIONS: [RingOption; 6] = [
         changes: [
             "a thread of the kernel submits, and sleeps after so long without work: no call to submit, still one \
              to wait",
-            "커널 스레드가 대신 제출하고, 이 시간 동안 할 일이 없으면 잠. 제출 호출은 없어지고 대기 호출은 남음",
+            "커널 스레드가 대신 제출하고, 이 시간 동안 할 일이 없으면 잠듦. 제출 호출은 없어지고 대기 호출은 남음",
             "由内核线程代为提交，空闲这么久后休眠：省去提交调用，等待调用仍在",
         ],
         pays: [
             "a CPU beside the worker's is idle, and so much is sent that the thread never sleeps",
-            "워커 옆에 쉬는 CPU가 있고, 스레드가 잠들 틈 없이 많이 보낼 때",
+            "워커 옆에 유휴 CPU가 있고, 스레드가 잠들지 않을 만큼 많이 보낼 때",
             "工作线程旁有空闲 CPU，且发送量大到该线程从不休眠",
         ],
         costs: [
             "a CPU that looks for work; most where the thread shares the worker's, as with workers that are pinned \
              to one",
-            "할 일을 찾는 CPU. CPU 하나에 고정된 워커처럼 워커와 스레드가 CPU를 나눠 쓸 때 가장 큼",
+            "할 일을 계속 찾는 CPU. 워커를 CPU 하나에 고정하는 경우처럼 스레드가 워커와 CPU를 나눠 쓸 때 비용이 가장 큼",
             "一个不停寻找任务的 CPU；该线程与工作线程共用 CPU（如绑定到单个 CPU 时）代价最大",
         ],
         since: KernelVersion::new(5, 13),
@@ -181,13 +180,13 @@ const OPTIONS: [RingOption; 6] = [
         value: Some("on"),
         changes: [
             "sockets are in the ring's table of files: no operation looks its descriptor up",
-            "소켓이 링의 파일 테이블에 있어 연산마다 디스크립터를 찾지 않음",
+            "소켓을 링의 파일 테이블에 등록하므로 작업마다 디스크립터를 찾지 않음",
             "套接字放在环的文件表中：操作无需查找描述符",
         ],
         pays: ["connections that stay", "오래 유지되는 연결", "长期保持的连接"],
         costs: [
             "a call more to open a connection and one to close it: connections for one request each",
-            "연결을 열 때와 닫을 때 호출이 하나씩 늘어남: 요청마다 새로 맺는 연결",
+            "연결을 열 때와 닫을 때 호출이 하나씩 늘어남. 요청마다 새로 맺는 연결에서 비용이 큼",
             "打开和关闭连接各多一次调用：每个请求新建的连接",
         ],
         since: KernelVersion::new(6, 13),
@@ -266,7 +265,7 @@ fn since(view: &View<'_>, version: KernelVersion) -> String {
     localized!(
         view.language,
         "{version}; going by its version, this kernel lacks it",
-        "{version}. 버전으로 보아 이 커널에는 없음",
+        "{version}. 버전으로 볼 때 이 커널에 없음",
         "{version}；按版本号，本内核没有",
     )
 }
@@ -287,8 +286,8 @@ fn here(view: &View<'_>, option: &RingOption) -> String {
     localized!(
         language,
         "not part of this study: {commands}",
-        "이 연구에 없음: {commands}",
-        "不在本研究中：{commands}",
+        "이 실험에 없음: {commands}",
+        "不在本实验中：{commands}",
     )
 }
 
@@ -300,8 +299,8 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
         return vec![localized!(
             language,
             "{name} could not run here: {reason}",
-            "{name}: 여기서 실행할 수 없음. {reason}",
-            "{name} 无法在此运行：{reason}",
+            "{name}: 이 머신에서 실행할 수 없음. {reason}",
+            "{name} 无法在本机运行：{reason}",
         )];
     }
     let advice = result.guidance.iter().flat_map(|it| &it.advice).filter(|it| it.arm == *name);
@@ -311,8 +310,8 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
         true => vec![localized!(
             language,
             "{name} is part of this study, without a standing of its own",
-            "{name}: 이 연구에 있으나 자체 판정은 없음",
-            "{name}：在本研究中，但没有自己的判定",
+            "{name}: 이 실험에 있으나 자체 판정은 없음",
+            "{name}：在本实验中，但没有自己的判定",
         )],
     }
 }
@@ -357,8 +356,8 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     localized!(
         language,
         "{arm}, measured here: {found}",
-        "{arm}, 여기서 측정: {found}",
-        "{arm}，此处实测：{found}",
+        "{arm}, 이 실험의 측정: {found}",
+        "{arm}，本次实测：{found}",
     )
 }
 

@@ -66,8 +66,8 @@ pub fn obstacle(found: &PairObstacle, language: Language) -> String {
         PairObstacle::Protocols { one, other } => localized!(
             language,
             "A is a study of {one} and B of {other}: they have no figure in common",
-            "A는 {one} 연구, B는 {other} 연구라 공통된 수치가 없습니다",
-            "A 是 {one} 的研究，B 是 {other} 的研究：没有共同的数据",
+            "A는 {one} 실험이고 B는 {other} 실험이므로 공통된 수치가 없습니다",
+            "A 是 {one} 的实验，B 是 {other} 的实验：没有共同的数据",
         ),
         PairObstacle::OneUnfinished { blocks_done, blocks } => {
             unfinished("A", *blocks_done, *blocks, language)
@@ -94,13 +94,13 @@ fn unfinished(run: &str, done: u32, all: u32, language: Language) -> String {
     localized!(
         language,
         "{run} is not finished ({done} of {all} rounds and blocks), and an unfinished schedule decides nothing",
-        "{run}는 끝나지 않았습니다(라운드·블록 {all}개 중 {done}개). 끝나지 않은 일정으로는 아무것도 판정하지 않습니다",
-        "{run} 尚未完成（{all} 个轮次与区组中完成 {done} 个），未完成的计划不作任何判定",
+        "{run}가 끝나지 않았습니다(라운드와 블록 {all}개 중 {done}개). 끝나지 않은 일정으로는 판정하지 않습니다",
+        "{run} 尚未完成（{all} 个轮次与区组中完成 {done} 个）；未完成的计划不作判定",
     )
 }
 
 fn title(view: &View<'_>) -> String {
-    view.language.choose(["Two runs side by side", "두 실행 나란히 보기", "两次运行并列对照"]).to_owned()
+    view.language.choose(["Two runs side by side", "두 실행 비교", "两次运行对照"]).to_owned()
 }
 
 /// Description of both, the conclusion, and notes that precede the tables.
@@ -128,11 +128,10 @@ const BETWEEN: [&str; 3] = [
     "The intervals of changes are made of the rounds within each run. What else was different at the two times is not in \
      them: twenty runs of the study quick on one machine scattered twice as far as their intervals say. A change found here is a \
      reason to measure both programs in one study (weir study --baseline), and no verdict on a program.",
-    "변화의 구간은 각 실행 안의 라운드에서 나온 값입니다. 두 시점 사이에 달라진 다른 조건은 들어 있지 않습니다. 같은 머신에서 연구 quick을 20번 \
-     실행했을 때 결과의 산포는 구간이 나타내는 폭의 두 배였습니다. 여기서 보인 변화는 두 프로그램을 한 연구에서 함께 측정해 볼 이유(weir study \
-     --baseline)이며, 프로그램에 대한 판정이 아닙니다.",
-    "变化的区间只来自各次运行内部的轮次，不包含两个时刻之间其他条件的差异：在同一台机器上把研究 quick 运行 20 次，结果的离散程度是区间所示的两倍。\
-     这里看到的变化说明值得把两个程序放进同一项研究中测量（weir study --baseline），而不是对程序的判定。",
+    "변화의 신뢰구간은 각 실행 안의 라운드에서 구합니다. 두 시점 사이에 달라진 다른 조건은 들어 있지 않습니다. 한 머신에서 실험 quick을 20번 실행했을 때, 결과의 산포는 신뢰구간이 나타내는 것의 \
+    두 배였습니다. 변화가 보이면 두 프로그램을 한 실험에서 함께 측정하십시오(weir study --baseline). 이 변화만으로는 프로그램을 판정하지 않습니다.",
+    "变化的置信区间只来自各次运行内部的轮次，不包含两个时刻之间其他条件的差异。在同一台机器上把实验 quick 运行 20 次，结果的离散程度是置信区间所示的两倍。若看到变化，请把两个程序放进同一项实验中测量（weir \
+    study --baseline）；这里的变化不是对程序的判定。",
 ];
 
 fn run(view: &View<'_>, mark: &str, run: &RunFacts) -> String {
@@ -204,13 +203,13 @@ const CHANGES: [&str; 3] = ["How the effects changed", "효과의 변화", "效�
 const CHANGES_HELP: [&str; 3] = [
     "A and B: the arm against its baseline, within the rounds of that run. Change: B's ratio over A's, or the difference of \
      differences, with a 99 % interval (Welch); claims are corrected for being several (Holm).",
-    "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % \
-     구간(Welch). 가설이 여럿이면 보정합니다(Holm).",
-    "A、B：在该次运行的轮次内方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 区间（Welch）；多项结论按 Holm 校正。",
+    "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % 신뢰구간(Welch). 가설이 여럿이면 \
+    보정합니다(Holm).",
+    "A、B：在各自运行的轮次内，方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 置信区间（Welch）；多项结论按 Holm 校正。",
 ];
 const MACHINE: [&str; 3] = ["What differs on the machine", "머신에서 달라진 것", "机器上的差异"];
-const ASKED: [&str; 3] = ["What was asked differently", "다르게 요청한 것", "请求上的差异"];
-const ONLY: [&str; 3] = ["In one run only", "한쪽 실행에만 있는 것", "仅在一次运行中"];
+const ASKED: [&str; 3] = ["What was asked differently", "설정이 달랐던 항목", "设置不同的项目"];
+const ONLY: [&str; 3] = ["In one run only", "한쪽 실행에만 있는 것", "仅出现在一次运行中"];
 const FIGURES: [&str; 3] = ["Absolute figures, not compared", "절대값(비교하지 않음)", "绝对值（不作比较）"];
 const CHANGE: [&str; 3] = ["change", "변화", "变化"];
 const FACT: [&str; 3] = ["fact", "항목", "项目"];
@@ -272,15 +271,15 @@ fn absolute(view: &View<'_>, pair: &RunPair) -> String {
             .language
             .choose([
                 "Nothing that is known of the machine differs; the figures were taken at different times all the same.",
-                "알려진 범위에서 머신은 같지만, 서로 다른 시점에 측정한 값입니다.",
-                "已知的机器信息没有差异，但数据取自不同的时刻。",
+                "알려진 범위에서 머신은 같지만, 측정한 시점이 다릅니다.",
+                "已知的机器信息没有差异，但数值取自不同的时刻。",
             ])
             .to_owned(),
         _ => localized!(
             view.language,
             "They are of different times, and of machines that differ ({count} of the facts above).",
-            "서로 다른 시점에, 서로 다른 머신에서 측정한 값입니다(위 항목 {count}개).",
-            "数据取自不同的时刻，且机器不同（上列 {count} 项）。",
+            "서로 다른 시점에, 서로 다른 머신에서 측정했습니다(위 항목 {count}개).",
+            "数值取自不同的时刻，且机器不同（上列 {count} 项）。",
         ),
     }
 }

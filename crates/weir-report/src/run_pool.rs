@@ -122,8 +122,8 @@ fn counted(view: &View<'_>, pool: &RunPool) -> String {
     localized!(
         view.language,
         "Study {study}: {used} of {given} runs{range}.",
-        "연구 {study}: 실행 {given}회 중 {used}회{range}.",
-        "研究 {study}：{given} 次运行中的 {used} 次{range}。",
+        "실험 {study}: 실행 {given}회 중 {used}회{range}.",
+        "实验 {study}：{given} 次运行中的 {used} 次{range}。",
     )
 }
 
@@ -214,15 +214,15 @@ fn between(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
     Some(localized!(
         view.language,
         "Beyond what the intervals of single runs explain, runs lie apart by a standard deviation of {apart}.",
-        "각 실행의 구간으로 설명되지 않는 실행 사이의 표준편차: {apart}.",
-        "各次运行自身区间之外，运行之间的标准差为 {apart}。",
+        "각 실행의 신뢰구간으로 설명되지 않는 실행 간 표준편차: {apart}.",
+        "超出各次运行自身置信区间的部分：运行之间的标准差为 {apart}。",
     ))
 }
 
 const NO_FURTHER: [&str; 3] = [
     "Runs lie no further apart than the intervals of single runs explain.",
-    "실행 사이의 차이는 각 실행의 구간으로 설명되는 범위 안에 있습니다.",
-    "各次运行之间的差异不超出其自身区间所能解释的范围。",
+    "실행 간 차이는 각 실행의 신뢰구간으로 설명되는 범위 안에 있습니다.",
+    "各次运行之间的差异不超出其自身置信区间所能解释的范围。",
 ];
 
 /// Where the next run is expected, or the number of runs that this needs.
@@ -232,8 +232,8 @@ fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
         Some(PoolLack::Next { runs_min }) => Some(localized!(
             view.language,
             "Where the next run lies is said from {runs_min} runs on.",
-            "다음 실행의 예측 범위는 실행 {runs_min}회부터 나옵니다.",
-            "从 {runs_min} 次运行起才给出下一次运行的预测范围。",
+            "다음 실행의 예측 범위는 실행이 {runs_min}회 이상일 때 나옵니다.",
+            "运行满 {runs_min} 次后才给出下一次运行的预测范围。",
         )),
         Some(_) => None,
         None => {
@@ -241,8 +241,8 @@ fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
             Some(localized!(
                 view.language,
                 "The figure of the next run is expected at {range} ({confidence}), if it is like these.",
-                "다음 실행이 이들과 같은 조건이라면 예상되는 값: {range}({confidence}).",
-                "若下一次运行与这些相同，其数值预计为 {range}（{confidence}）。",
+                "조건이 같다면 다음 실행에서 예상되는 값: {range}({confidence}).",
+                "若条件相同，下一次运行的数值预计为 {range}（{confidence}）。",
             ))
         }
     }
@@ -254,15 +254,15 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
     match reason {
         LeftOut::OtherStudy { name } => {
             let name = printable(name);
-            localized!(language, "it is of the study {name}", "다른 연구: {name}", "属于另一项研究：{name}")
+            localized!(language, "it is of the study {name}", "다른 실험: {name}", "属于另一项实验：{name}")
         }
         LeftOut::SameRun { run } => {
-            localized!(language, "it is run {run} again", "다음과 같은 실행: 실행 {run}", "与运行 {run} 相同")
+            localized!(language, "it is run {run} again", "같은 실행이 이미 있음: 실행 {run}", "与运行 {run} 相同")
         }
         LeftOut::Unfinished { blocks_done, blocks } => localized!(
             language,
             "it is not finished ({blocks_done} of {blocks} rounds and blocks)",
-            "끝나지 않음(라운드·블록 {blocks}개 중 {blocks_done}개)",
+            "끝나지 않음(라운드와 블록 {blocks}개 중 {blocks_done}개)",
             "尚未完成（{blocks} 个轮次与区组中完成 {blocks_done} 个）",
         ),
         LeftOut::AskedDifferently { facts } => {
@@ -277,8 +277,8 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
             localized!(
                 language,
                 "it asked or ran something else: {facts}",
-                "다른 것을 요청하거나 실행함: {facts}",
-                "请求或运行了不同的内容：{facts}"
+                "설정이나 프로그램이 다름: {facts}",
+                "设置或程序不同：{facts}"
             )
         }
         LeftOut::OtherBaseline { baseline } => {
@@ -294,7 +294,7 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
             view,
             [
                 "it met the far state of the machine",
-                "머신이 코어 간 지연이 긴 상태(far)였음",
+                "코어 간 지연이 긴 머신 상태(far)에서 측정됨",
                 "机器处于核间延迟较长的状态（far）",
             ],
         ),
@@ -302,13 +302,13 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
             view,
             [
                 "it met the near state of the machine",
-                "머신이 코어 간 지연이 짧은 상태(near)였음",
+                "코어 간 지연이 짧은 머신 상태(near)에서 측정됨",
                 "机器处于核间延迟较短的状态（near）",
             ],
         ),
-        LeftOut::NoCell => choose(view, ["it does not have the cell", "해당 조건이 없음", "没有该条件"]),
-        LeftOut::NoArm => choose(view, ["it does not have the arm", "해당 비교 대상이 없음", "没有该方案"]),
-        LeftOut::NotMeasured => choose(view, ["it has no figure", "수치가 없음", "没有数值"]),
+        LeftOut::NoCell => choose(view, ["it does not have the cell", "해당 조건 없음", "没有该条件"]),
+        LeftOut::NoArm => choose(view, ["it does not have the arm", "해당 비교 대상 없음", "没有该方案"]),
+        LeftOut::NotMeasured => choose(view, ["it has no figure", "수치 없음", "没有数值"]),
         LeftOut::NotComparable { reasons } => {
             let reasons: Vec<String> = reasons.iter().map(|it| view.finding(it)).collect();
             let not = view.word(Word::NotComparable);
@@ -324,23 +324,23 @@ fn choose(view: &View<'_>, texts: [&'static str; 3]) -> String {
     view.language.choose(texts).to_owned()
 }
 
-const EFFECTS: [&str; 3] = ["What the runs have in common", "실행들의 공통된 결과", "各次运行的共同结果"];
+const EFFECTS: [&str; 3] = ["What the runs have in common", "실행들의 공통 결과", "各次运行的共同结果"];
 const EFFECTS_HELP: [&str; 3] = [
     "The unit is a run: its effect, arm against baseline within its own rounds, with the standard error of that. Pooled with \
      random effects: the variance between runs by Paule and Mandel, the interval by Hartung and Knapp with t on one degree of \
      freedom less than there are runs (its factor of variance at least 1), 99 %; claims are corrected for being several (Holm). \
      Next run: the range in which the figure of one more such run is expected, t on two degrees less than there are runs.",
-    "단위는 실행 한 번입니다. 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값과 그 표준오차를 씁니다. 변량효과 모형으로 종합합니다. 실행 사이의 분산은 \
-     Paule-Mandel, 구간은 Hartung-Knapp(자유도 실행 수 − 1의 t, 분산 배수는 최소 1), 99 %입니다. 가설이 여럿이면 보정합니다(Holm). 다음 실행: 같은 \
-     실행을 한 번 더 했을 때 값이 예상되는 범위(자유도 실행 수 − 2의 t).",
-    "单位是一次运行：该次运行各轮之内方案相对基线的效应及其标准误。按随机效应合并：运行间方差用 Paule-Mandel 法，区间用 Hartung-Knapp 法（自由度为运行次数减 1 \
-     的 t，方差倍数至少为 1），99 %；多项结论按 Holm 校正。下一次运行：再运行一次时其数值的预计范围（自由度为运行次数减 2 的 t）。",
+    "단위는 실행 한 번입니다. 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값과 그 표준오차를 씁니다. 변량효과 모형으로 종합합니다. 실행 간 분산은 Paule-Mandel 방법으로 구합니다. \
+    신뢰구간은 Hartung-Knapp 방법으로 구하며(자유도가 실행 수 − 1인 t, 분산 배수는 최소 1) 99 %입니다. 가설이 여럿이면 보정합니다(Holm). 다음 실행: 같은 실행을 한 번 더 할 때 \
+    예상되는 값의 범위(자유도가 실행 수 − 2인 t).",
+    "单位是一次运行：该次运行各轮之内方案相对基线的效应及其标准误。按随机效应模型合并。运行间方差用 Paule-Mandel 法，置信区间用 Hartung-Knapp 法（自由度为运行次数减 1 的 t，方差倍数至少为 \
+    1），99 %；多项结论按 Holm 校正。下一次运行：再运行一次时其数值的预计范围（自由度为运行次数减 2 的 t）。",
 ];
 const EACH: [&str; 3] = ["What each run measured", "실행별 측정값", "每次运行的测量值"];
 const EACH_HELP: [&str; 3] = [
     "The interval of a run is made of the rounds of that run. Cells at a share of a capacity have another rate in each run.",
-    "각 실행의 구간은 그 실행의 라운드에서 나온 값입니다. 최대 처리량의 비율로 정한 조건은 실행마다 부하율이 다릅니다.",
-    "每次运行的区间来自其自身的轮次。按容量比例设定的条件在每次运行中的速率不同。",
+    "각 실행의 신뢰구간은 그 실행의 라운드에서 구합니다. 처리 능력의 비율로 정한 조건은 실행마다 요청률이 다릅니다.",
+    "每次运行的置信区间来自其自身的轮次。按处理能力的比例设定的条件，在每次运行中的请求速率不同。",
 ];
 const RUNS: [&str; 3] = ["Runs", "실행 목록", "运行列表"];
 const ASIDE: [&str; 3] = ["Runs that are not in a row", "일부 항목에서 제외된 실행", "未计入某些行的运行"];
@@ -376,7 +376,7 @@ const APART: [&str; 3] = ["between runs", "실행 간 편차", "运行间偏差"
 const NEXT: [&str; 3] = ["next run", "다음 실행", "下一次运行"];
 const ALL: [&str; 3] = ["all", "전체", "全部"];
 const BEGAN: [&str; 3] = ["began (UTC)", "시작(UTC)", "开始（UTC）"];
-const RATE: [&str; 3] = ["rate", "부하율", "速率"];
+const RATE: [&str; 3] = ["rate", "요청률", "请求速率"];
 const PLACE: [&str; 3] = ["folder", "폴더", "文件夹"];
 const TIME: [&str; 3] = ["time", "시간", "时长"];
 const WHY: [&str; 3] = ["left out because", "제외 이유", "未计入的原因"];

@@ -29,15 +29,15 @@ pub(crate) fn beside(view: &View<'_>, primary: &Effect) -> Option<String> {
         return Some(localized!(
             view.language,
             "In a closed loop that the load generator limited, each at its own rate, {arm} {parts} than {baseline}.",
-            "부하 생성기가 한계였던 폐쇄형 부하에서 각자의 속도로 {arm}: {baseline}보다 {parts}.",
-            "在受负载生成器限制的闭环中，各按自身速率，{arm} 比 {baseline} {parts}。",
+            "부하 생성기가 한계였던 폐쇄형 부하에서 각자의 속도로 실행한 {arm}: {baseline}보다 {parts} 나옵니다.",
+            "在受负载生成器限制的闭环中，各方案按自身速率运行，{arm} 比 {baseline} {parts}。",
         ));
     }
     Some(localized!(
         view.language,
         "At saturation, each at its own rate, {arm} {parts} than {baseline}.",
-        "각자 최대 속도로 달리는 포화 상태에서 {arm}: {baseline}보다 {parts}.",
-        "在各自满速运行的饱和状态下，{arm} 比 {baseline} {parts}。",
+        "포화 상태에서 각자의 최대 속도로 실행한 {arm}: {baseline}보다 {parts} 나옵니다.",
+        "在饱和状态下，各方案全速运行，{arm} 比 {baseline} {parts}。",
     ))
 }
 
@@ -55,8 +55,8 @@ pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     Some(localized!(
         view.language,
         "At one rate for both, {rate}, {arm} uses {amount} (99 % interval {range}).",
-        "같은 부하율({rate})에서 {arm}: {amount} 씁니다(99 % 구간 {range}).",
-        "在相同速率（{rate}）下，{arm} {amount}（99 % 区间{range}）。",
+        "같은 요청률({rate})에서 {arm}: {amount} 씁니다(99 % 신뢰구간 {range}).",
+        "在相同请求速率（{rate}）下，{arm} {amount}（99 % 置信区间{range}）。",
     ))
 }
 
@@ -103,8 +103,8 @@ fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Op
     Some(localized!(
         view.language,
         "serves {amount} (99 % interval {range})",
-        "처리량은 {amount}(99 % 구간 {range})",
-        "处理量{amount}（99 % 区间{range}）",
+        "처리량은 {amount}(99 % 신뢰구간 {range})",
+        "处理量{amount}（99 % 置信区间{range}）",
     ))
 }
 
@@ -119,8 +119,8 @@ fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String>
         localized!(
             view.language,
             "uses {amount} {noun} (99 % interval {range})",
-            "{noun}은 {amount}(99 % 구간 {range})",
-            "{noun}{amount}（99 % 区间{range}）",
+            "{noun}은 {amount}(99 % 신뢰구간 {range})",
+            "{noun}{amount}（99 % 置信区间{range}）",
         )
     })
 }

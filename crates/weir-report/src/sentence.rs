@@ -74,8 +74,8 @@ pub(crate) fn at_achieved_rates(view: &View<'_>, comparison: &Effect) -> Option<
     Some(localized!(
         view.language,
         "If slices that missed the rate count too, each at the rate that its arm achieved, the ratio is {ratio}.",
-        "부하율을 지키지 못한 슬라이스까지 각자 도달한 부하율로 포함하면 비율은 {ratio}입니다.",
-        "计入未保持速率的时间片、各按其达到的速率计算时，比值为 {ratio}。",
+        "요청률에 도달하지 못한 슬라이스까지 각자 도달한 요청률로 포함하면 비율은 {ratio}입니다.",
+        "若计入未达到请求速率的时间片，各按其达到的速率计算，则比值为 {ratio}。",
     ))
 }
 
@@ -94,8 +94,8 @@ fn one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
         view.language
             .choose([
                 "It was measured at one offered rate: what comes out at others is not known.",
-                "부하율 한 가지에서만 측정했으므로 다른 부하율에서의 결과는 알 수 없습니다.",
-                "只在一个设定速率下测量，其他速率下的结果未知。",
+                "한 가지 요청률에서만 측정했습니다. 다른 요청률에서의 결과는 알 수 없습니다.",
+                "只在一个请求速率下测量，其他请求速率下的结果未知。",
             ])
             .to_owned(),
     )
@@ -131,7 +131,7 @@ fn ask_why(view: &View<'_>, primary: &Effect) -> Option<String> {
             .choose([
                 "weir study why turns switches of io_uring back one at a time, and says which of them such a difference is \
                  due to.",
-                "weir study why를 실행하면 io_uring의 설정을 하나씩 되돌려 이런 차이가 어느 설정에서 오는지 알 수 있습니다.",
+                "weir study why를 실행하면 io_uring 설정을 하나씩 되돌려, 이런 차이가 어느 설정에서 오는지 알 수 있습니다.",
                 "运行 weir study why，它会逐一关闭 io_uring 的选项，找出这种差异来自哪一个。",
             ])
             .to_owned()
@@ -158,8 +158,8 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
                 language,
                 "measure about {wanted} instead of {units} (--rounds {rounds}); that is enough to see a difference of \
                  {margin}.",
-                "{units} 대신 약 {wanted} 측정하면(--rounds {rounds}) {margin} 차이를 판별할 수 있습니다.",
-                "测量约 {wanted}（现为 {units}；--rounds {rounds}），即可分辨 {margin} 的差异。",
+                "{units} 대신 약 {wanted} 측정하면(--rounds {rounds}) {margin}의 차이를 판별할 수 있습니다.",
+                "测量约 {wanted}（本次为 {units}；--rounds {rounds}），即可分辨 {margin} 的差异。",
             )
         }
         Finding::IncludesNone { .. }
@@ -168,8 +168,8 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
         | Finding::RateMissed { .. } => language
             .choose([
                 "run the study again with more rounds (--rounds), or while less else runs on the machine.",
-                "라운드를 늘리거나(--rounds) 다른 작업이 적을 때 연구를 다시 실행하십시오.",
-                "增加轮数（--rounds），或在机器较空闲时重新运行本研究。",
+                "라운드를 늘리거나(--rounds), 머신에서 실행되는 다른 작업이 적을 때 실험을 다시 실행하십시오.",
+                "增加轮数（--rounds），或在机器较空闲时重新运行本实验。",
             ])
             .to_owned(),
         Finding::TooFewUnits { units_min, .. } => {
@@ -186,32 +186,32 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
             localized!(
                 language,
                 "{command} goes on where it stopped.",
-                "중단된 곳부터 이어서 실행하려면: {command}",
+                "중단된 곳부터 계속하려면: {command}",
                 "从中断处继续：{command}",
             )
         }
         Finding::NoEqualRate | Finding::LagUnknown { .. } | Finding::LagTooLarge { .. } => language
             .choose([
                 "add an open-loop cell at a rate that both arms keep, or give the generator more CPUs.",
-                "두 대상이 모두 감당하는 부하율의 개방형 조건을 추가하거나 부하 생성기에 CPU를 더 주십시오.",
-                "增加一个双方都能保持其速率的开环条件，或给负载生成器更多 CPU。",
+                "두 대상이 모두 도달할 수 있는 요청률의 개방형 조건을 추가하거나, 부하 생성기에 CPU를 더 할당하십시오.",
+                "增加一个双方都能达到其请求速率的开环条件，或给负载生成器更多 CPU。",
             ])
             .to_owned(),
         Finding::RateNotKept { .. } => language
-            .choose(["offer a lower rate.", "목표 부하율을 낮추십시오.", "降低设定的负载速率。"])
+            .choose(["offer a lower rate.", "목표 요청률을 낮추십시오.", "降低目标请求速率。"])
             .to_owned(),
         Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::WitnessOtherState { .. } => language
             .choose([
                 "measure more rounds, and read the CPU of both sides and the equal-rate cell beside server CPU.",
-                "라운드를 늘리고, 서버 CPU와 함께 양쪽 CPU와 같은 부하율 조건의 수치를 보십시오.",
-                "增加轮数，并结合双方 CPU 与相同速率条件的数值来看服务器 CPU。",
+                "라운드를 늘리십시오. 서버 CPU와 함께 양쪽 CPU, 그리고 요청률이 같은 조건의 수치를 보십시오.",
+                "增加轮数，并结合双方 CPU 与请求速率相同的条件来看服务器 CPU。",
             ])
             .to_owned(),
         Finding::TrialsFailed { .. } | Finding::WrongBytes { .. } | Finding::Unexplained { .. } => language
             .choose([
                 "repair the arm; weir export has what it said in every trial.",
-                "해당 대상을 고치십시오. weir export에 시행마다 남긴 메시지가 있습니다.",
-                "修复该方案；weir export 中有它在每次试验里的输出。",
+                "비교 대상을 고치십시오. 시행마다 출력한 메시지는 weir export에 있습니다.",
+                "修复该方案；它在每次试验中的输出见 weir export。",
             ])
             .to_owned(),
         _ => return None,
@@ -275,14 +275,14 @@ fn situation(view: &View<'_>, comparison: &Effect) -> String {
         Load::OneRate(rate) => localized!(
             view.language,
             "At {rate} for every arm ({conditions}) on this machine{state}",
-            "이 머신{state}에서 모든 대상에 {rate}({conditions}) 조건",
+            "이 머신{state}에서 모든 대상에 {rate}({conditions})로 부하를 줄 때",
             "在本机{state}上，各方案同为 {rate}（{conditions}）",
         ),
         Load::Saturation => localized!(
             view.language,
             "At saturation, each arm at its own rate ({conditions}) on this machine{state}",
-            "이 머신{state}에서 각자 최대 속도로 달리는 포화 상태({conditions})",
-            "在本机{state}上，各方案满速运行的饱和状态（{conditions}）",
+            "이 머신{state}에서 각자 최대 속도로 실행하는 포화 상태({conditions})",
+            "在本机{state}上，各方案全速运行的饱和状态（{conditions}）",
         ),
         Load::AsIs => localized!(
             view.language,
@@ -327,14 +327,14 @@ fn effect(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
         Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting
     );
     let verb = view.language.choose(if is_cpu {
-        ["uses", "씁니다", "使用"]
+        ["uses", "나옵니다", "测得"]
     } else {
-        ["has", "됩니다", "为"]
+        ["has", "나옵니다", "测得"]
     });
     localized!(
         view.language,
         "{arm} {verb} {amount} {noun} than {baseline}{range}",
-        "{arm}의 {noun}: {baseline}보다 {amount} {verb}{range}",
+        "{arm}의 {noun}이 {baseline}보다 {amount} {verb}{range}",
         "{arm} {verb}的{noun}比 {baseline} {amount}{range}",
     )
 }
@@ -348,8 +348,8 @@ fn interval(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     localized!(
         view.language,
         " ({level} interval {range})",
-        "({level} 구간 {range})",
-        "（{level} 区间{range}）",
+        "({level} 신뢰구간 {range})",
+        "（{level} 置信区间{range}）",
     )
 }
 
@@ -382,7 +382,7 @@ fn inconclusive(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
         view.language,
         "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun}. {arm} has {amount}{range}.",
         "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {arm}: 측정값이 {amount} 나왔습니다{range}.",
-        "{cause}{situation}：{arm} 与 {baseline} 的{noun}无法判定高下。{arm} {amount}{range}。",
+        "{cause}{situation}：无法判定 {arm} 与 {baseline} 的{noun}高低。{arm} {amount}{range}。",
     )
 }
 
@@ -394,7 +394,7 @@ fn unmeasured(view: &View<'_>, comparison: &Effect) -> String {
         view.language,
         "No pair of trials was finished. {situation}: nothing is decided between {arm} and {baseline} in {noun}.",
         "끝까지 실행된 시행 쌍이 없습니다. {situation}: {arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다.",
-        "没有一对试验完成。{situation}：{arm} 与 {baseline} 的{noun}尚无法判定。",
+        "没有一对试验完成。{situation}：无法判定 {arm} 与 {baseline} 的{noun}。",
     )
 }
 
@@ -461,7 +461,7 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         localized!(
             view.language,
             "Effects of {effect} or more are found in 8 of 10 such runs (minimum detectable effect).",
-            "{effect} 이상의 효과는 이런 실행 10번 중 8번 검출됩니다(최소 검출 효과).",
+            "이런 실행 10번 중 8번에서 {effect} 이상의 효과를 찾습니다(최소 검출 효과).",
             "{effect} 及以上的效应在 10 次这样的运行中有 8 次能检出（最小可检测效应）。"
         )
     }));
@@ -469,8 +469,8 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         localized!(
             view.language,
             "An A/A comparison of this size shows up to {floor} (noise floor).",
-            "같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).",
-            "在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"
+            "같은 횟수로 기준을 자기 자신과 비교하면 최대 {floor} 차이가 납니다(노이즈 플로어).",
+            "同样次数下，基线与自身相比的差异最大为 {floor}（噪声本底）。"
         )
     }));
     parts.join(if view.language == Language::Chinese { "" } else { " " })
@@ -515,10 +515,10 @@ pub(crate) fn oversubscribed(view: &View<'_>) -> Option<String> {
         "Over-subscribed: {count} of {all} cells have up to {threads} busy threads of servers and generator on {cpus} CPUs. \
          Waiting for a CPU is part of what they show; figures per second and latencies do not carry over to a machine that \
          has a CPU for each.",
-        "CPU 부족: 조건 {all}개 중 {count}개는 서버와 부하 생성기의 바쁜 스레드가 최대 {threads}개인데 CPU는 {cpus}개뿐입니다. CPU를 \
-         기다린 시간도 결과에 들어 있으며, 초당 수치와 지연시간은 스레드마다 CPU가 있는 머신에 그대로 적용되지 않습니다.",
-        "CPU 不足：{all} 个条件中有 {count} 个，服务器与负载生成器的繁忙线程最多 {threads} 个，而 CPU 只有 {cpus} 个。等待 CPU 的时间也包含\
-         在结果中；每秒数值与延迟不能直接推及每个线程都有 CPU 的机器。",
+        "CPU 부족: 조건 {all}개 중 {count}개에서, 서버와 부하 생성기의 바쁜 스레드가 최대 {threads}개인데 CPU는 {cpus}개입니다. CPU를 기다린 시간도 결과에 들어 \
+        있습니다. 초당 수치와 지연 시간은 스레드마다 CPU가 있는 머신에 그대로 적용할 수 없습니다.",
+        "CPU 不足：{all} 个条件中有 {count} 个，服务器与负载生成器的繁忙线程最多 {threads} 个，而 CPU 只有 {cpus} 个。结果包含等待 CPU \
+        的时间；每秒数值与延迟不能直接用于每个线程都有 CPU 的机器。",
     ))
 }
 
@@ -577,8 +577,8 @@ pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
     localized!(
         view.language,
         "{count} more are left out here; the CSV export has all of them.",
-        "{count}개는 여기서 생략했습니다. CSV 내보내기에는 모두 들어 있습니다.",
-        "此处省略其余 {count} 项；CSV 导出包含全部数据。"
+        "{count}개는 생략했습니다. CSV 내보내기에는 모두 들어 있습니다.",
+        "其余 {count} 项已省略；CSV 导出包含全部数据。"
     )
 }
 

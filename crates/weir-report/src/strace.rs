@@ -26,7 +26,7 @@ const CALLS_SHOWN: usize = 12;
 const SEEN_OF_NEEDED: [&str; 3] = [
     "strace: receives and sends of those needed",
     "strace: 필요한 송수신 중 관찰된 비율",
-    "strace：所见收发占所需的比例",
+    "strace：观测到的收发占所需的比例",
 ];
 
 /// The section; if it was requested but failed, the reason.
@@ -125,8 +125,8 @@ fn share(of: &UnderStrace, call: &str) -> Option<f64> {
 fn not_held(view: &View<'_>) -> String {
     let text = [
         "No server was held by strace: it is not installed, or may not trace here; `weir doctor` says which.",
-        "strace가 붙은 서버가 없습니다. 설치되어 있지 않거나 추적이 허용되지 않습니다. 원인은 `weir doctor`로 확인하십시오.",
-        "strace 未能跟踪任何服务器：未安装，或此处不允许跟踪；请用 `weir doctor` 查看原因。",
+        "strace로 추적한 서버가 없습니다. strace가 없거나 추적이 허용되지 않습니다. 원인은 `weir doctor`로 확인하십시오.",
+        "没有用 strace 跟踪任何服务器：未安装 strace，或不允许跟踪。原因请用 `weir doctor` 查看。",
     ];
     view.language.choose(text).to_owned()
 }
@@ -141,10 +141,10 @@ fn not_seen(view: &View<'_>, it: &UnderStrace) -> Option<String> {
         view.language,
         "{cell}: strace's table of {arm} leaves out how its data moved: {messages} {several} need at least {least} calls that \
          receive or send, and it has {seen}. Operations of io_uring are no system calls.",
-        "{cell}: {arm}의 strace 표에는 데이터가 오간 경로가 빠져 있습니다. {several} {messages}건에는 받거나 보내는 호출이 적어도 {least}건 \
-         필요한데 표에는 {seen}건이 있습니다. io_uring의 연산은 시스템 콜이 아닙니다.",
-        "{cell}：{arm} 的 strace 表没有包含数据的收发路径：{messages} 个{several}至少需要 {least} 次收发调用，而表中有 {seen} 次。\
-         io_uring 的操作不是系统调用。",
+        "{cell}: {arm}의 strace 표에는 데이터가 오간 경로가 빠져 있습니다. {several} {messages}건에는 송수신 호출이 {least}건 이상 필요하지만, 표에는 \
+        {seen}건만 있습니다. io_uring의 작업은 시스템 콜이 아닙니다.",
+        "{cell}：{arm} 的 strace 表没有包含数据的收发路径。{several}数为 {messages}，至少需要 {least} 次收发调用，而表中只有 {seen} 次。io_uring \
+        的操作不是系统调用。",
     ))
 }
 
@@ -175,10 +175,10 @@ fn sentence(view: &View<'_>, it: &UnderStrace) -> Option<String> {
         view.language,
         "{cell}: by strace's sum {first} has {strace} the system call time of {own}; without strace in the way {wall}, with \
          sleeping taken out {awake}, on a CPU per {one} {each}.",
-        "{cell}: strace의 합계로는 {first}의 시스템 콜 시간이 {own} 대비 {strace}입니다. strace 없이 재면 {wall}, 잠든 시간을 빼면 {awake}, \
-         {one}당 CPU 시간으로는 {each}입니다.",
-        "{cell}：按 strace 的合计，{first} 的系统调用时间是 {own} 的 {strace}；没有 strace 干扰时为 {wall}，去掉睡眠为 {awake}，\
-         按每{one}占用 CPU 计为 {each}。",
+        "{cell}: strace의 합계로는 {first}의 시스템 콜 시간이 {own}의 {strace}입니다. strace 없이 재면 {wall}, 잠든 시간을 빼면 {awake}, {one}당 \
+        CPU 시간으로는 {each}입니다.",
+        "{cell}：按 strace 的合计，{first} 的系统调用时间是 {own} 的 {strace}。不用 strace 时为 {wall}，去掉睡眠为 {awake}，按每{one}占用的 CPU 计为 \
+        {each}。",
     ))
 }
 

@@ -76,7 +76,7 @@ fn published(view: &View<'_>) -> Table {
     head.push(view.word(Word::ThreadName).to_owned());
     head.extend(
         ["cswch/s", "nvcswch/s"]
-            .map(|name| localized!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）")),
+            .map(|name| localized!(view.language, "published {name}", "{name}(발표)", "{name}（公布）")),
     );
     head.extend(switch_heads(view));
     Table::with_head(head, 4, runs.iter().flat_map(of_run).collect())

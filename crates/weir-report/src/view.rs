@@ -464,7 +464,7 @@ impl<'a> View<'a> {
                 "模拟 SSD（唤醒延迟、启动缓慢）",
             ]),
             StorageDevice::Synthetic(SyntheticTrace::Calm) => {
-                choose(["Made trace, calm", "생성 트레이스(잔잔함)", "生成轨迹（平稳）"])
+                choose(["Made trace, calm", "생성 트레이스(안정)", "生成轨迹（平稳）"])
             }
             StorageDevice::Synthetic(SyntheticTrace::TwoSpeed) => {
                 choose(["Made trace, two speeds", "생성 트레이스(두 속도)", "生成轨迹（两种速度）"])
@@ -671,10 +671,10 @@ impl<'a> View<'a> {
             LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
             LoadMode::OpenShare { share, .. } => {
                 let share = format::percent(share);
-                localized!(self.language, "{share} of capacity", "처리 용량의 {share}", "容量的 {share}")
+                localized!(self.language, "{share} of capacity", "처리 능력의 {share}", "处理能力的 {share}")
             }
         };
-        Some(localized!(self.language, "at {offered}", "부하율 {offered}", "速率 {offered}"))
+        Some(localized!(self.language, "at {offered}", "요청률({offered})", "请求速率（{offered}）"))
     }
 
     /// A cell in full, for table headings: label, role, kind of load.
@@ -729,8 +729,8 @@ impl<'a> View<'a> {
         let late = localized!(
             self.language,
             "the generator was late at the offered rate, so that fewer messages were sent than the rate says: {labels}",
-            "부하 생성기가 정한 부하율보다 늦어, 그보다 적은 메시지를 보낸 조건: {labels}",
-            "负载生成器未能按设定速率发送，实际发送的消息少于该速率：{labels}",
+            "부하 생성기가 요청률에 도달하지 못해 메시지를 그보다 적게 보낸 조건: {labels}",
+            "负载生成器未达到目标请求速率，实际发送的消息少于目标：{labels}",
         );
         let sign = format!("≥{}{}", self.language.colon(), self.word(Word::GeneratorBound));
         [(sign, closed), (late, offered)].into_iter().filter(|(_, cells)| !cells.is_empty()).collect()
@@ -752,7 +752,7 @@ pub(crate) fn load_name(language: Language, load: &str) -> String {
         "closed" => ["one order in flight", "동시 주문 1건", "在途 1 笔订单"],
         "tps" => ["one in flight per session", "세션당 동시 1건", "每个会话在途 1 笔"],
         "paced" => ["paced", "일정 속도", "定速"],
-        "flood" => ["flood", "과부하", "满载"],
+        "flood" => ["flood", "최대 속도", "满载"],
         other => return other.to_owned(),
     };
     language.choose(words).to_owned()

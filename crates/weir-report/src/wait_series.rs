@@ -60,7 +60,7 @@ pub(crate) fn table(view: &View<'_>, series: &WaitSeries) -> Table {
     let [part_head, of_first, published] = [
         ["part", "구간", "阶段"],
         ["IOPS of the first", "첫 구간 대비 IOPS", "IOPS 与首段之比"],
-        ["published: measured", "발표: 측정", "已发表：实测"],
+        ["published: measured", "발표: 측정", "公布：实测"],
     ]
     .map(|texts| view.language.choose(texts).to_owned());
     let metrics = SeriesMetric::ALL.map(|metric| name(view, metric).to_owned());
@@ -116,14 +116,14 @@ pub(crate) fn level(view: &View<'_>, beside: &LevelBeside) -> String {
     let figure = written(published.metric)(published.level);
     match published.sense {
         LevelSense::About => {
-            localized!(view.language, "published: about {figure}", "발표: 약 {figure}", "已发表：约 {figure}")
+            localized!(view.language, "published: about {figure}", "발표: 약 {figure}", "公布：约 {figure}")
         }
         LevelSense::AtLeast => {
             localized!(
                 view.language,
                 "published: at least {figure}",
                 "발표: {figure} 이상",
-                "已发表：不低于 {figure}"
+                "公布：不低于 {figure}"
             )
         }
         LevelSense::AtMost => {
@@ -131,7 +131,7 @@ pub(crate) fn level(view: &View<'_>, beside: &LevelBeside) -> String {
                 view.language,
                 "published: at most {figure}",
                 "발표: {figure} 이하",
-                "已发表：不高于 {figure}"
+                "公布：不高于 {figure}"
             )
         }
     }

@@ -14,13 +14,13 @@ const WAYS: [Way; 14] = [
         "interrupt",
         ["sleeps until the completion's interrupt", "완료 인터럽트가 올 때까지 잠듦", "睡眠直至完成中断到来"],
     ),
-    ("poll", ["looks for the completion all the time", "완료를 계속 확인함", "一直查看是否完成"]),
+    ("poll", ["looks for the completion all the time", "완료되었는지 계속 확인함", "一直查看是否完成"]),
     (
         "linux-mean",
         [
             "Linux's hybrid polling from 4.10 to 6.3: sleeps for a share of the mean of the last 100 ms (the number; 0.5 in the \
          kernel), then polls",
-            "리눅스 4.10~6.3의 하이브리드 폴링. 최근 100 ms 평균의 일정 비율(숫자, 커널은 0.5)만큼 잠든 뒤 폴링함",
+            "리눅스 4.10~6.3의 하이브리드 폴링. 최근 100 ms 평균의 일정 비율(지정한 숫자, 커널은 0.5)만큼 잠든 뒤 폴링함",
             "Linux 4.10 至 6.3 的混合轮询：睡眠最近 100 ms 均值的一定比例（即该数字，内核为 0.5），然后轮询",
         ],
     ),
@@ -44,7 +44,7 @@ const WAYS: [Way; 14] = [
         "hybrid-iopoll",
         [
             "io_uring's own hybrid since Linux 6.13: sleeps for half of the shortest time it ever saw beyond its sleeps",
-            "리눅스 6.13부터의 io_uring 자체 하이브리드. 잠든 시간을 뺀 시간 중 지금까지 가장 짧은 것의 절반만큼 잠듦",
+            "리눅스 6.13부터 있는 io_uring 자체의 하이브리드 방식. 잠든 시간을 뺀 시간 중 지금까지 가장 짧았던 것의 절반만큼 잠듦",
             "io_uring 自 Linux 6.13 起自带的混合方式：睡眠至今所见（扣除睡眠后）最短时间的一半",
         ],
     ),
@@ -53,7 +53,7 @@ const WAYS: [Way; 14] = [
         [
             "PAS (FAST '26): a little longer after a sleep that was too short, ten times as much shorter after one that was too \
          long",
-            "PAS(FAST '26). sleep이 짧았으면 조금 늘리고, 길었으면 그 열 배로 줄임",
+            "PAS(FAST '26). sleep이 너무 짧았으면 조금 늘리고, 너무 길었으면 그 열 배로 줄임",
             "PAS（FAST '26）：睡眠过短则略微加长，过长则以十倍幅度缩短",
         ],
     ),
@@ -87,10 +87,9 @@ const WAYS: [Way; 14] = [
             "ours: sleeps as quantile does (the number is the share of sleeps that may be too long), and leaves the wait to \
          the interrupt where that is cheaper: 16 µs of CPU may be spent to notice a completion 1 µs sooner, unless a \
          second number says another price",
-            "Weir의 방식. quantile처럼 잠들되(숫자는 너무 긴 sleep의 허용 비율), 더 싼 곳에서는 인터럽트에 맡김. 완료를 1 µs 일찍 알기 위해 \
-         CPU 16 µs까지 쓰며, 두 번째 숫자로 다른 값을 줄 수 있음",
-            "Weir 的方式：像 quantile 那样睡眠（该数字为允许过长的睡眠所占比例），在更划算时改由中断等待：为早 1 µs 得知完成最多花 16 µs CPU，除非第二个数字给出\
-         其他价格",
+            "Weir의 방식. quantile처럼 잠듦(숫자는 너무 긴 sleep의 허용 비율). 인터럽트가 더 저렴하면 인터럽트에 맡김. 완료를 1 µs 일찍 알기 위해 CPU를 16 µs까지 \
+            쓰며, 두 번째 숫자로 이 값을 바꿀 수 있음",
+            "Weir 的方式：像 quantile 那样睡眠（该数字为允许过长的睡眠所占比例），在更省时改由中断等待。为早 1 µs 得知完成，最多花 16 µs CPU；可用第二个数字更改",
         ],
     ),
     (

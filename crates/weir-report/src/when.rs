@@ -86,13 +86,13 @@ pub(crate) fn describes(view: &View<'_>) -> Option<String> {
         1 => localized!(
             view.language,
             "It describes {range} on this machine.",
-            "이 머신의 {range} 상태를 나타냅니다.",
+            "이 결과는 {range} 이 머신의 상태를 나타냅니다.",
             "结果描述的是本机在 {range}期间的情况。",
         ),
         _ => localized!(
             view.language,
             "It describes {range} on this machine, in {sessions} sessions.",
-            "이 머신의 {range} 상태를 나타냅니다(세션 {sessions}개).",
+            "이 결과는 {range} 이 머신의 상태를 나타냅니다(세션 {sessions}개).",
             "结果描述的是本机在 {range}期间的情况，分 {sessions} 个会话。",
         ),
     })
@@ -117,8 +117,8 @@ pub(crate) fn among(view: &View<'_>) -> Option<String> {
     let place = match view.result.among_runs.as_ref().and_then(AmongRuns::is_outside) {
         Some(true) => view.language.choose([
             " It lies outside: something is not as it was.",
-            " 범위를 벗어났습니다. 무엇인가 달라졌습니다.",
-            "本次超出该范围：有些条件已不同于以往。",
+            " 이 범위를 벗어났습니다. 이전과 달라진 것이 있습니다.",
+            "本次超出该范围：有条件与以往不同。",
         ]),
         _ => "",
     };

@@ -84,7 +84,7 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
         [
             "--levels connections=100 sets levels of a factor",
             "요인의 수준은 --levels connections=100으로 정합니다",
-            "用 --levels connections=100 设定因素的水平",
+            "用 --levels connections=100 设定因子的水平",
         ],
     ),
     (
@@ -93,7 +93,7 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
         [
             "--levels workers=2 sets levels of a factor",
             "요인의 수준은 --levels workers=2로 정합니다",
-            "用 --levels workers=2 设定因素的水平",
+            "用 --levels workers=2 设定因子的水平",
         ],
     ),
     (
@@ -101,7 +101,7 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
         &["-d", "--duration", "--budget"],
         [
             "--time 5min says when the last round starts, and --rounds N how many there are",
-            "마지막 라운드의 시작 한도는 --time 5min, 라운드 수는 --rounds N으로 정합니다",
+            "마지막 라운드를 시작하는 시한은 --time 5min, 라운드 수는 --rounds N으로 정합니다",
             "--time 5min 限定最后一轮的开始时间，--rounds N 设定轮数",
         ],
     ),
@@ -110,8 +110,8 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
         &["-n", "--runs", "--repetitions"],
         [
             "--rounds N sets the rounds of each claim, and --repeat N runs the whole study N times",
-            "주장마다의 라운드 수는 --rounds N, 연구 전체의 반복은 --repeat N입니다",
-            "--rounds N 设定每项论断的轮数，--repeat N 将整个研究运行 N 次",
+            "가설마다의 라운드 수는 --rounds N, 실험 전체의 반복 횟수는 --repeat N으로 정합니다",
+            "--rounds N 设定每项结论的轮数，--repeat N 将整个实验运行 N 次",
         ],
     ),
     (
@@ -119,7 +119,7 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
         &["--json"],
         [
             "--format json is the default; --format summary has the comparisons alone",
-            "--format json이 기본값이며, 비교만 보려면 --format summary입니다",
+            "기본값은 --format json이며, 비교만 보려면 --format summary를 쓰십시오",
             "--format json 是默认值；--format summary 只含比较",
         ],
     ),
@@ -137,15 +137,15 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
 /// How to find a study.
 const STUDIES_ARE_LISTED: [&str; 3] = [
     "`weir study --list` lists the studies, and `weir study quick` is the first to run",
-    "`weir study --list`로 연구를 볼 수 있으며, 처음에는 `weir study quick`이 좋습니다",
-    "`weir study --list` 列出各研究；可先运行 `weir study quick`",
+    "`weir study --list`로 실험 목록을 볼 수 있습니다. 처음에는 `weir study quick`을 실행해 보십시오",
+    "`weir study --list` 列出各实验；可先运行 `weir study quick`",
 ];
 
 /// How to give an arm its command.
 const ARM_FORM: [&str; 3] = [
     "write the name and the command of an arm as one word: --arm NAME=\"./server --port {port}\"",
-    "비교 대상의 이름과 명령은 한 단어로 쓰십시오: --arm NAME=\"./server --port {port}\"",
-    "方案的名称与命令要写成一个词：--arm NAME=\"./server --port {port}\"",
+    "비교 대상의 이름과 명령을 한 인자로 쓰십시오: --arm NAME=\"./server --port {port}\"",
+    "方案的名称与命令要写成一个参数：--arm NAME=\"./server --port {port}\"",
 ];
 
 /// The remedy for an arm whose command stands in a separate word.
@@ -328,7 +328,7 @@ fn reason(english: &str, language: Language) -> String {
     if english == NO_SIZE {
         let texts = [
             NO_SIZE,
-            "64, 4k, 1m처럼 바이트로 쓰십시오(1024의 거듭제곱)",
+            "64, 4k, 1m처럼 바이트 수를 쓰십시오(1024의 거듭제곱)",
             "请写字节数，例如 64、4k 或 1m（1024 的幂）",
         ];
         return language.choose(texts).to_owned();
@@ -357,7 +357,7 @@ fn conflict(error: &Error, language: Language) -> Option<String> {
         Some(_) => localized!(
             language,
             "the argument '{argument}' cannot be used multiple times",
-            "'{argument}'에는 값을 한 번만 줄 수 있습니다",
+            "'{argument}'은(는) 한 번만 쓸 수 있습니다",
             "'{argument}' 只能使用一次",
         ),
         None => return None,
@@ -372,7 +372,7 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
         Some(localized!(
             language,
             "tip: did you mean '{meant}'?",
-            "비슷한 것: '{meant}'",
+            "비슷한 이름: '{meant}'",
             "相近的写法：'{meant}'",
         ))
     };

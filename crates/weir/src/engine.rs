@@ -44,15 +44,15 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
                 localized!(
                     language,
                     "--option {option}: {value:?} is not possible; use {expected}",
-                    "--option {option}: 쓸 수 없는 값 {value:?}. 쓸 수 있는 값: {expected}",
+                    "--option {option}: {value:?}은(는) 쓸 수 없습니다. 쓸 수 있는 값: {expected}",
                     "--option {option}：不能用 {value:?}；可用 {expected}",
                 )
             } else {
                 localized!(
                     language,
                     "--option {option}: there is no option {name:?}; there are {expected}",
-                    "--option {option}: 없는 옵션 {name:?}. 있는 것: {expected}",
-                    "--option {option}：没有选项 {name:?}；有 {expected}",
+                    "--option {option}: {name:?} 옵션이 없습니다. 쓸 수 있는 옵션: {expected}",
+                    "--option {option}：没有选项 {name:?}；可用的选项：{expected}",
                 )
             })
         })?;
@@ -71,7 +71,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
             return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--option {option}: the {driver} driver has no option {name:?}; leave it out",
-                "--option {option}: {driver} 드라이버에 없는 옵션 {name:?}. 빼십시오",
+                "--option {option}: {driver} 드라이버에는 {name:?} 옵션이 없습니다. 빼십시오",
                 "--option {option}：{driver} 驱动没有选项 {name:?}；请去掉",
             ))
             .into());
@@ -86,7 +86,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
                 language::of_command_line(),
                 "--option {option}: the {driver} driver uses nothing that came after {newest}; name an older kernel, or \
                  leave it out",
-                "--option {option}: {driver} 드라이버는 {newest} 뒤에 생긴 기능을 쓰지 않습니다. 더 오래된 커널을 지정하거나 빼십시오",
+                "--option {option}: {driver} 드라이버는 {newest} 이후의 기능을 쓰지 않습니다. 더 오래된 커널을 지정하거나, 빼십시오",
                 "--option {option}：{driver} 驱动不使用 {newest} 之后才有的功能；请指定更旧的内核，或去掉此选项",
             ))
             .into());

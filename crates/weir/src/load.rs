@@ -289,7 +289,7 @@ const SELECT_DESCRIPTORS: u64 = 1024;
 fn line(progress: &Progress, unit: Unit, language: Language) -> String {
     let phases = [
         language.choose(["connecting", "연결 중", "建立连接"]),
-        language.choose(["warming up", "준비 구간", "预热"]),
+        language.choose(["warming up", "예열", "预热"]),
         language.choose(["measuring", "측정 중", "测量"]),
     ];
     let columns = phases.map(width).into_iter().max().unwrap_or(0);

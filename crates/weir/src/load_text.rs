@@ -152,7 +152,7 @@ pub(crate) fn time(report: &LoadReport, language: Language) -> String {
         localized!(
             language,
             "{all}: {warmup} warm-up{steady}, {measured} measured",
-            "{all}: 준비 구간 {warmup}{steady}, 측정 구간 {measured}",
+            "{all}: 예열 {warmup}{steady}, 측정 구간 {measured}",
             "{all}：预热 {warmup}{steady}，测量 {measured}",
         )
     };
@@ -170,7 +170,7 @@ pub(crate) fn unreached(report: &LoadReport, unit: Unit, language: Language) -> 
         "{messages} of the {asked} {unit} asked for came back right: {failed} failed or were cut off, {left} were not \
          started in {time}",
         "지정한 {unit} {asked}건 중 {messages}건이 올바르게 돌아옴. {failed}건은 실패하거나 끊겼고, {left}건은 {time} 안에 시작하지 못함",
-        "{unit}共指定 {asked}，正确返回 {messages}：{failed} 个失败或中断，{left} 个在 {time}内未能开始",
+        "指定的{unit}共 {asked}，正确返回 {messages}：{failed} 个失败或中断，{left} 个在 {time}内未能开始",
     ))
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
 pub(crate) fn failures_of(counts: &FailureCounts, failed_starts: u64, language: Language) -> String {
     let classes = [
         (["refused", "연결 거부", "连接被拒"], counts.refused),
-        (["reset", "연결 재설정", "连接被重置"], counts.reset),
+        (["reset", "연결 리셋", "连接被重置"], counts.reset),
         (["connect timeout", "연결 시간 초과", "连接超时"], counts.connect_timeout),
         (["response timeout", "응답 시간 초과", "响应超时"], counts.response_timeout),
         (["short", "응답 잘림", "响应不完整"], counts.short),
@@ -317,7 +317,7 @@ pub(crate) fn failures_of(counts: &FailureCounts, failed_starts: u64, language: 
         (["local limit", "로컬 한도", "本机限制"], counts.local_limit),
         (["unexplained", "원인 불명", "原因不明"], counts.unexplained),
         (["never started", "시작하지 못함", "未能发出"], failed_starts),
-        (["cut off at end", "종료 시 끊김", "结束时中断"], counts.cut_off_at_end),
+        (["cut off at end", "종료할 때 중단됨", "结束时中断"], counts.cut_off_at_end),
     ];
     let seen: Vec<String> = classes
         .iter()
@@ -368,7 +368,7 @@ fn missed_starts(report: &LoadReport, language: Language) -> String {
         return localized!(
             language,
             "{missed} (the generator was late: a connection was free for {free} of them)",
-            "{missed}(부하 생성기가 늦음: 그중 {free}건은 빈 연결이 있었음)",
+            "{missed}(부하 생성기가 늦음: 그중 {free}건은 유휴 연결이 있었음)",
             "{missed}（负载生成器延误：其中 {free} 个有空闲连接）",
         );
     }
@@ -383,7 +383,7 @@ fn missed_starts(report: &LoadReport, language: Language) -> String {
     localized!(
         language,
         "{missed} (a connection was free for {free} of them; for the others all were waiting for the server)",
-        "{missed}(그중 {free}건은 빈 연결이 있었고, 나머지는 모든 연결이 서버를 기다림)",
+        "{missed}(그중 {free}건은 유휴 연결이 있었고, 나머지는 모든 연결이 서버를 기다림)",
         "{missed}（其中 {free} 个有空闲连接，其余的所有连接都在等待服务器）",
     )
 }
@@ -394,7 +394,7 @@ fn at_least(report: &LoadReport, language: Language) -> Option<String> {
     let text = localized!(
         language,
         "{count} response times are at least so long: no answer, or no start, until the run ended",
-        "응답시간 {count}건은 최솟값임: 실행이 끝날 때까지 응답이 없거나 시작하지 못함",
+        "응답 시간 {count}건은 하한값임: 실행이 끝날 때까지 응답이 없거나 시작하지 못함",
         "有 {count} 个响应时间只是下限：直到运行结束都没有应答，或未能发出",
     );
     (count > 0).then(|| row(language, ["unanswered", "무응답", "无应答"], text))
@@ -422,13 +422,13 @@ pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) ->
     let bound = match report.generator_bound {
         true => language.choose([
             " (the generator was the limit: a lower bound)",
-            "(부하 생성기가 한계여서 하한값)",
+            "(부하 생성기가 한계여서 하한값임)",
             "（瓶颈在负载生成器，仅为下限）",
         ]),
         false if report.failed_starts > 0 => language.choose([
             " (the server was the limit: it did not keep the rate)",
-            "(서버가 한계여서 요청률을 따라가지 못함)",
-            "（瓶颈在服务器，未能跟上速率）",
+            "(서버가 한계여서 요청률에 도달하지 못함)",
+            "（瓶颈在服务器，未达到请求速率）",
         ]),
         false => "",
     };
@@ -458,7 +458,7 @@ pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> 
         time(report, language),
         row(language, ["messages", "메시지", "消息"], compared),
         throughput(report, unit, language),
-        row(language, ["response time", "응답시간", "响应时间"], latency(&report.response, language)),
+        row(language, ["response time", "응답 시간", "响应时间"], latency(&report.response, language)),
     ];
     rows.extend(paced(report, language));
     rows.extend(failure_rows(report, language));

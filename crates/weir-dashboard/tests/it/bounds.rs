@@ -68,8 +68,8 @@ fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed()
     assert!(names(&all) == 100 && all.contains("The newest 1000 studies are listed; 6 older ones are not."));
     for (query, words) in [
         ("find=%3Cb%3E", "No study matches: &lt;b&gt;"),
-        ("find=zz&lang=ko", "다음에 맞는 연구가 없습니다: zz"),
-        ("find=zz&lang=zh", "没有符合以下内容的研究：zz"),
+        ("find=zz&lang=ko", "다음에 맞는 실험이 없습니다: zz"),
+        ("find=zz&lang=zh", "没有符合以下内容的实验：zz"),
     ] {
         let none = dashboard.get(&format!("/?{query}"));
         assert!(none.status == 200 && names(&none.body) == 0 && none.body.contains(words), "{}", none.body);
@@ -88,8 +88,8 @@ fn a_chart_that_is_of_no_listed_study_does_not_say_that_there_is_none() {
     let dashboard = Running::over(&results);
     for (language, words) in [
         ("en", "None of the newest 1,000 studies"),
-        ("ko", "최근 연구 1,000개 중에는"),
-        ("zh", "最近的 1,000 项研究中"),
+        ("ko", "최근 실험 1,000개 중에는"),
+        ("zh", "最近的 1,000 项实验中"),
     ] {
         let chart = dashboard.get(&format!("/thread-chart?lang={language}"));
         assert!(chart.status == 404 && chart.body.contains(words), "{}", chart.body);

@@ -33,8 +33,7 @@ fn two_studies_of_the_list_stand_side_by_side_as_the_command_compares_them() {
     }
     assert!(page.body.contains("href=\"/compare?a=later&amp;b=earlier%20%26%201\""), "the other way round");
     assert!(page.header("content-security-policy").ends_with("frame-ancestors 'none'"));
-    for (query, words) in [("&lang=ko", "두 실행 나란히 보기"), ("&lang=zh", "两次运行并列对照")]
-    {
+    for (query, words) in [("&lang=ko", "두 실행 비교"), ("&lang=zh", "两次运行对照")] {
         let page = dashboard.get(&format!("/compare?a=earlier%20%26%201&b=later{query}")).body;
         assert!(page.contains(words), "{page}");
     }
@@ -78,11 +77,11 @@ fn of_more_studies_than_a_page_has_two_are_named_and_a_part_of_a_name_is_enough(
             "10 studies have this in their names; write more of it: other-00",
             "/?find=other-00",
         ),
-        ("a=other-00&b=late&lang=ko", "이름에 다음이 들어 있는 연구가 10개", "/?find=other-00&amp;lang=ko"),
-        ("a=other-00&b=late&lang=zh", "有 10 个研究的名称包含", "/?find=other-00&amp;lang=zh"),
+        ("a=other-00&b=late&lang=ko", "이름에 다음이 들어 있는 실험이 10개", "/?find=other-00&amp;lang=ko"),
+        ("a=other-00&b=late&lang=zh", "有 10 个实验的名称包含", "/?find=other-00&amp;lang=zh"),
         ("a=early&b=%3Cb%3E", "No study has this in its name: &lt;b&gt;", "href=\"/\""),
-        ("a=early&b=no&lang=ko", "이름에 다음이 들어 있는 연구가 없습니다: no", "href=\"/?lang=ko\""),
-        ("a=early&b=no&lang=zh", "没有名称包含以下内容的研究：no", "href=\"/?lang=zh\""),
+        ("a=early&b=no&lang=ko", "이름에 다음이 들어 있는 실험이 없습니다: no", "href=\"/?lang=ko\""),
+        ("a=early&b=no&lang=zh", "没有名称包含以下内容的实验：no", "href=\"/?lang=zh\""),
         ("a=early&b=", "name both", "href=\"/\""),
     ] {
         let answer = dashboard.get(&format!("/compare?{query}"));

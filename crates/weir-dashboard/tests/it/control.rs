@@ -260,7 +260,7 @@ fn a_program_gives_the_token_with_each_request_and_guessing_has_a_limit() {
     assert_eq!((answer.status, answer.header("retry-after")), (429, "60"), "{}", answer.body);
     for (language, words) in [
         ("en", "The right one still works."),
-        ("ko", "올바른 토큰은 계속 사용할 수 있습니다."),
+        ("ko", "올바른 토큰은 계속 쓸 수 있습니다."),
         ("zh", "正确的令牌仍可使用。"),
     ] {
         let path = format!("/login?lang={language}");

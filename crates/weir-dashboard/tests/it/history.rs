@@ -75,7 +75,7 @@ fn runs_of_the_folder_are_drawn_by_commit_and_read_again_when_they_change() {
     assert!(page.body.contains("compare-19700104-000000.json") && !page.body.contains("<b> / old"));
     let whole = results.to_string_lossy().into_owned();
     assert!(!page.body.contains(&whole), "where the folder is stands on no page");
-    for (language, words) in [("ko", "커밋별 결과"), ("zh", "按提交的结果")] {
+    for (language, words) in [("ko", "커밋별 결과"), ("zh", "各提交的结果")] {
         assert!(dashboard.get(&format!("/history?lang={language}")).body.contains(words));
     }
 

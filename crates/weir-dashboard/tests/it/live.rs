@@ -159,7 +159,7 @@ fn as_many_may_watch_as_is_stated_and_the_oldest_of_an_address_makes_room() {
     assert!(oldest.rest().contains("event: replaced"), "it is told why its stream ends");
     assert!(dashboard.get("/metrics").body.contains(&format!("weir_dashboard_watchers {WATCHERS_MAX}")));
     let page = dashboard.get("/live?lang=ko");
-    assert!(page.body.contains("hidden") && page.body.contains("따라가지 못하고"), "{}", page.body);
+    assert!(page.body.contains("hidden") && page.body.contains("받지 못하고"), "{}", page.body);
     let script = dashboard.get("/live.js");
     assert!(
         script.header("content-type").starts_with("text/javascript") && script.body.contains("EventSource")

@@ -26,7 +26,7 @@ fn the_list_has_the_newest_first_with_what_each_came_to() {
     let list = dashboard.get("/");
     assert_eq!((list.status, list.header("content-type")), (200, "text/html; charset=utf-8"));
     insta::assert_snapshot!("list", told(&list.body));
-    for (query, words) in [("?lang=ko", ["연구", "CPU 덜 씀"]), ("?lang=zh", ["研究", "更省 CPU"])] {
+    for (query, words) in [("?lang=ko", ["실험", "CPU 덜 씀"]), ("?lang=zh", ["实验", "更省 CPU"])] {
         let list = dashboard.get(&format!("/{query}"));
         assert!(words.iter().all(|word| list.body.contains(word)), "{}", told(&list.body));
         assert!(list.body.contains(&format!("/study/older{query}")), "links keep the language");

@@ -26,8 +26,8 @@ impl RunError {
                     language,
                     "this study was begun on another machine ({differences}); its blocks cannot be mixed, begin a new \
                      study here",
-                    "다른 머신에서 시작한 연구입니다({differences}). 블록을 섞을 수 없으므로 여기서는 새 연구를 시작하십시오",
-                    "此研究是在另一台机器上开始的（{differences}）；区组不能混在一起，请在本机开始新的研究",
+                    "다른 머신에서 시작한 실험입니다({differences}). 블록을 섞을 수 없으므로, 이 머신에서는 새 실험을 시작하십시오",
+                    "此实验是在另一台机器上开始的（{differences}）；区组不能混在一起，请在本机开始新的实验",
                 )
             }
         }

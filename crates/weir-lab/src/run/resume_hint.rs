@@ -46,8 +46,8 @@ impl Outcome {
         Some(localized!(
             language,
             "{cause}: {done}; go on with: weir study --resume {folder}",
-            "{cause}: {done}. 이어서 실행하려면: weir study --resume {folder}",
-            "{cause}：{done}；继续运行：weir study --resume {folder}",
+            "{cause}: {done}. 계속하려면: weir study --resume {folder}",
+            "{cause}：{done}；继续请运行：weir study --resume {folder}",
         ))
     }
 }

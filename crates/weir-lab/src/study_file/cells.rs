@@ -57,8 +57,8 @@ const NO_CLOSED_CLAIM: &str =
 
 const NO_CONTENT: [&str; 3] = [
     "the requests of [[request]] take the place of a content, and every level would be the same cell; leave it out",
-    "[[request]]의 요청이 content를 대신하므로 어느 수준이나 같은 조건이 됩니다. 빼십시오",
-    "[[request]] 中的请求取代了 content，每个水平都是同一个条件；请去掉",
+    "[[request]]의 요청이 content를 대신하므로 모든 수준이 같은 조건이 됩니다. content를 빼십시오",
+    "[[request]] 中的请求取代了 content，每个水平都是同一个条件；请去掉 content",
 ];
 
 /// Remedy for a study with too many cells.

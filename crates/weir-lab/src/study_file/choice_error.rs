@@ -71,8 +71,8 @@ impl ChoiceError {
             Self::NoFactors(factor) => localized!(
                 language,
                 "--levels {factor}: the study has no [factors]; its cells are written one by one",
-                "--levels {factor}: 이 연구에는 [factors]가 없습니다. 조건이 하나씩 적혀 있습니다",
-                "--levels {factor}：该研究没有 [factors]，条件是逐个写出的",
+                "--levels {factor}: 이 실험에는 [factors]가 없습니다. 조건을 하나씩 적은 실험입니다",
+                "--levels {factor}：该实验没有 [factors]，条件是逐个写出的",
             ),
             Self::Arm { name, there } => no_arm(name, there, language),
             Self::ArmKey { flag, name, there } => {
@@ -80,15 +80,15 @@ impl ChoiceError {
                 localized!(
                     language,
                     "{flag} {name}: the study has no arm of that name; {instead}",
-                    "{flag} {name}: 이 연구에는 그런 이름의 비교 대상이 없습니다({instead})",
-                    "{flag} {name}：该研究没有这个名称的方案（{instead}）",
+                    "{flag} {name}: 이 실험에는 그런 이름의 비교 대상이 없습니다({instead})",
+                    "{flag} {name}：该实验没有这个名称的方案（{instead}）",
                 )
             }
             Self::ArmKeyTwice { flag, name } => localized!(
                 language,
                 "{flag} {name}: it is given twice; leave one out",
-                "{flag} {name}: 두 번 주어졌습니다. 하나를 빼십시오",
-                "{flag} {name}：给出了两次；请去掉一个",
+                "{flag} {name}: 두 번 지정했습니다. 하나를 빼십시오",
+                "{flag} {name}：指定了两次；请去掉一个",
             ),
             Self::Warmup(length) => localized!(
                 language,
@@ -99,7 +99,7 @@ impl ChoiceError {
             Self::RunsAnyway(name) => localized!(
                 language,
                 "--arm {name}: it runs anyway; leave it out, or add --only-arms",
-                "--arm {name}: 어차피 실행되는 대상입니다. 빼거나 --only-arms를 더하십시오",
+                "--arm {name}: 지정하지 않아도 실행되는 대상입니다. 빼거나 --only-arms를 추가하십시오",
                 "--arm {name}：它本来就会运行；请去掉，或加上 --only-arms",
             ),
             Self::Twice(name) => localized!(
@@ -123,29 +123,29 @@ impl ChoiceError {
         match self {
             Self::Kernels => [
                 "--kernels: it belongs to studies of echo and http; leave it out",
-                "--kernels는 echo와 http 연구에만 씁니다. 빼십시오",
-                "--kernels 只用于 echo 和 http 研究；请去掉",
+                "--kernels는 echo와 http 실험에만 씁니다. 빼십시오",
+                "--kernels 只用于 echo 和 http 实验；请去掉",
             ],
             Self::Requests => [
                 "--request-mix: it belongs to studies of HTTP; leave it out",
-                "--request-mix는 HTTP 연구에만 씁니다. 빼십시오",
-                "--request-mix 只用于 HTTP 研究；请去掉",
+                "--request-mix는 HTTP 실험에만 씁니다. 빼십시오",
+                "--request-mix 只用于 HTTP 实验；请去掉",
             ],
             Self::ContentOfMix => [
                 "--levels content: the study asks for a mix of requests, and its paths decide what is served; leave \
                  `content` out",
-                "--levels content: 이 연구는 요청 묶음을 보내며 응답 내용은 각 요청의 경로가 정합니다. `content`를 빼십시오",
-                "--levels content：本研究发送一组混合请求，响应内容由各请求的路径决定；请去掉 `content`",
+                "--levels content: 이 실험은 혼합 요청을 보내며 응답 내용은 각 요청의 경로가 정합니다. `content`를 빼십시오",
+                "--levels content：本实验发送一组混合请求，响应内容由各请求的路径决定；请去掉 `content`",
             ],
             Self::NoWarmup => [
                 "--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file",
-                "--warmup: 스토리지 연구의 비교 대상에는 예열이 없습니다. 빼고, 파일에 `warmup_max`를 쓰십시오",
-                "--warmup：存储研究的方案没有预热；请去掉，并在文件中写 `warmup_max`",
+                "--warmup: 스토리지 실험의 비교 대상에는 예열이 없습니다. 빼고, 파일에 `warmup_max`를 쓰십시오",
+                "--warmup：存储实验的方案没有预热；请去掉，并在文件中写 `warmup_max`",
             ],
             Self::NoBuilds => [
                 "--baseline: it belongs to studies of echo, http and orders; leave it out",
-                "--baseline은 echo, http, orders 연구에만 씁니다. 빼십시오",
-                "--baseline 只用于 echo、http 和 orders 研究；请去掉",
+                "--baseline은 echo, http, orders 실험에만 씁니다. 빼십시오",
+                "--baseline 只用于 echo、http 和 orders 实验；请去掉",
             ],
             Self::NoDriver => [
                 "--baseline: no arm of the study names a driver; write the commands as arms",
@@ -154,7 +154,7 @@ impl ChoiceError {
             ],
             _ => [
                 "--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND",
-                "--only-arms: 비교 대상이 없습니다. --arm NAME이나 --arm NAME=COMMAND를 더하십시오",
+                "--only-arms: 비교 대상이 없습니다. --arm NAME이나 --arm NAME=COMMAND를 추가하십시오",
                 "--only-arms：没有指定方案；请加上 --arm NAME 或 --arm NAME=COMMAND",
             ],
         }
@@ -163,14 +163,14 @@ impl ChoiceError {
 
 fn no_plan(name: &str, there: &[String], language: Language) -> String {
     let instead = match there {
-        [] => language.choose(["it has one plan only", "계획은 하나뿐임", "它只有一个计划"]).to_owned(),
+        [] => language.choose(["it has one plan only", "계획이 하나뿐임", "它只有一个计划"]).to_owned(),
         _ => instead_of(name, there, language),
     };
     localized!(
         language,
         "--levels {name}: the study has no plan of that name; {instead}, or FACTOR=LEVEL,LEVEL",
-        "--levels {name}: 이 연구에는 그런 이름의 계획이 없습니다({instead}). FACTOR=LEVEL,LEVEL로 수준을 고를 수도 있습니다",
-        "--levels {name}：该研究没有这个名称的计划（{instead}）；也可用 FACTOR=LEVEL,LEVEL 选择水平",
+        "--levels {name}: 이 실험에는 그런 이름의 계획이 없습니다({instead}). FACTOR=LEVEL,LEVEL로 수준을 고를 수도 있습니다",
+        "--levels {name}：该实验没有这个名称的计划（{instead}）；也可用 FACTOR=LEVEL,LEVEL 选择水平",
     )
 }
 
@@ -179,8 +179,8 @@ fn no_arm(name: &str, there: &[String], language: Language) -> String {
     localized!(
         language,
         "--arm {name}: the study has no arm of that name; {instead}, or NAME=COMMAND",
-        "--arm {name}: 이 연구에는 그런 이름의 비교 대상이 없습니다({instead}). NAME=COMMAND로 새로 더할 수도 있습니다",
-        "--arm {name}：该研究没有这个名称的方案（{instead}）；也可用 NAME=COMMAND 添加",
+        "--arm {name}: 이 실험에는 그런 이름의 비교 대상이 없습니다({instead}). NAME=COMMAND로 새로 추가할 수도 있습니다",
+        "--arm {name}：该实验没有这个名称的方案（{instead}）；也可用 NAME=COMMAND 添加",
     )
 }
 

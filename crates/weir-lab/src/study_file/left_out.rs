@@ -6,9 +6,9 @@ use super::choices::cut_levels;
 
 /// Lists of tables that name arms, with what they are in English, Korean and Chinese.
 const LISTS: [(&str, [&str; 3]); 8] = [
-    ("published", ["published figures", "발표된 수치", "已发表的数据"]),
-    ("published_run", ["published runs", "발표된 실행", "已发表的运行"]),
-    ("published_table", ["published tables", "발표된 표", "已发表的表格"]),
+    ("published", ["published figures", "발표 수치", "公布的数值"]),
+    ("published_run", ["published runs", "발표된 실행", "公布的运行"]),
+    ("published_table", ["published tables", "발표 표", "公布的表格"]),
     ("comparison", ["comparisons", "비교", "比较"]),
     ("goal", ["goals", "목표", "目标"]),
     ("added_cost", ["added costs", "추가 비용", "附加开销"]),

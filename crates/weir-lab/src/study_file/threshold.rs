@@ -145,7 +145,7 @@ fn command_threshold(commands: &[&str], text: &str) -> Result<Vec<ComparisonSpec
 fn no_cells() -> Mistake {
     Mistake::fixed([
         "commands are compared in one place; leave `at CELL` out",
-        "명령의 비교에는 조건이 없습니다. `at CELL`을 빼십시오",
+        "명령 비교에는 조건이 없습니다. `at CELL`을 빼십시오",
         "命令的比较没有条件；请去掉 `at CELL`",
     ])
 }
@@ -316,8 +316,8 @@ fn unmeasured(row: &MetricRow) -> Mistake {
         localized!(
             language,
             "{key} is not measured in this study",
-            "{key} 지표는 이 연구에서 측정하지 않습니다",
-            "本研究不测量 {key}",
+            "{key} 지표는 이 실험에서 측정하지 않습니다",
+            "本实验不测量 {key}",
         )
     })
 }
@@ -379,7 +379,7 @@ impl<'t> Line<'t> {
                 localized!(
                     language,
                     "{key} may be zero and has no ratio; give its figure a bound",
-                    "{key} 지표는 0일 수 있어 비율을 쓸 수 없습니다. 수치 자체에 한계를 정하십시오",
+                    "{key} 지표는 0일 수 있어 비율을 쓸 수 없습니다. 수치에 한계를 지정하십시오",
                     "{key} 可能为零，没有比值；请为数值本身设定界限",
                 )
             }));
@@ -420,8 +420,8 @@ fn no_plain_number(bound: &str) -> Mistake {
         localized!(
             language,
             "{bound:?} is no ratio; write 1.03 or 3%",
-            "비율로 쓰십시오({bound:?}): 1.03 또는 3%",
-            "请写成比值（{bound:?}）：1.03 或 3%",
+            "비율이 아닙니다({bound:?}). 1.03 또는 3%처럼 쓰십시오",
+            "{bound:?} 不是比值；请写成 1.03 或 3%",
         )
     })
 }

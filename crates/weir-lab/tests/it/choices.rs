@@ -69,7 +69,7 @@ fn what_is_about_arms_that_are_gone_is_left_out_and_counted_in_the_title() {
     assert!(spec.published.is_empty() && spec.published_tables.is_empty());
     assert!(spec.title.en.contains("old, new? (left out"), "{}", spec.title.en);
     assert!(spec.title.en.contains("4 published figures, 2 published tables"), "{}", spec.title.en);
-    assert!(spec.title.ko.as_deref().is_some_and(|it| it.contains("발표된 수치 4개")), "{:?}", spec.title.ko);
+    assert!(spec.title.ko.as_deref().is_some_and(|it| it.contains("발표 수치 4개")), "{:?}", spec.title.ko);
     let kept = only_own(http, &["epoll", "uring"]);
     assert_eq!((kept.published.len(), kept.published_tables.len()), (4, 2));
     assert!(!kept.title.en.contains("left out"), "{}", kept.title.en);

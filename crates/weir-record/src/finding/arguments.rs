@@ -222,17 +222,19 @@ impl NoTurns {
     /// In English, Korean and Chinese.
     pub fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Asked => {
-                ["the study asks for whole trials", "연구 파일이 전체 시행을 지정함", "研究文件要求完整试验"]
-            }
+            Self::Asked => [
+                "the study asks for whole trials",
+                "실험 파일에서 전체 시행을 지정함",
+                "实验文件指定了完整试验",
+            ],
             Self::ConnectionEach => [
                 "a connection for each message leaves work in the kernel for whoever comes next",
-                "메시지마다 새 연결을 쓰면 커널에 남은 일이 다음 대상의 차례로 넘어감",
-                "每条消息各用一个连接，会在内核中把工作留给下一个方案",
+                "메시지마다 새 연결을 쓰면, 커널에 남은 작업이 다음 대상의 차례로 넘어감",
+                "每条消息新建连接，会在内核中把工作留给下一个方案",
             ],
             Self::RampUp => [
                 "a ramp is a part of what is measured",
-                "연결을 늘려 가는 과정도 측정 대상임",
+                "연결을 늘리는 과정도 측정 대상임",
                 "逐步建立连接的过程也是测量内容",
             ],
             Self::LoadOptions => [
@@ -242,8 +244,8 @@ impl NoTurns {
             ],
             Self::Connections => [
                 "connections to all arms together are more than one generator may hold",
-                "모든 대상의 연결을 합하면 부하 생성기 하나가 가질 수 있는 수를 넘음",
-                "所有方案的连接合计超过一个负载生成器所能持有的数量",
+                "모든 대상의 연결을 합하면 부하 생성기 하나의 한도를 넘음",
+                "所有方案的连接合计超过一个负载生成器的上限",
             ],
             Self::NoPort => [
                 "a server whose command names no {port} cannot stand beside a second of its kind",
@@ -253,7 +255,7 @@ impl NoTurns {
             Self::Gateway => [
                 "a gateway has an exchange behind it, and sessions that go on",
                 "게이트웨이 뒤에는 거래소가 있고 세션이 이어짐",
-                "网关背后有交易所，会话持续进行",
+                "网关背后有交易所，且会话持续存在",
             ],
             Self::Simulated => [
                 "each arm has a simulated device of its own, with the same seed",
@@ -262,18 +264,18 @@ impl NoTurns {
             ],
             Self::Writes => [
                 "a disk carries what one arm wrote into the turn of the next",
-                "한 대상이 쓴 내용이 다음 대상의 차례에 디스크로 나감",
-                "一个方案写入的内容会在下一个方案的轮次落盘",
+                "한 대상이 쓴 내용이 다음 대상의 차례에 디스크에 기록됨",
+                "一个方案写入的内容会在下一个方案的轮次写到磁盘",
             ],
             Self::KernelPolls => [
                 "the kernel's thread that polls for an arm goes on while the arm is stopped",
-                "대상을 멈춰도 그 대상을 위해 폴링하는 커널 스레드는 계속 돎",
+                "대상을 정지시켜도 그 대상을 위해 폴링하는 커널 스레드는 계속 실행됨",
                 "方案暂停时，替它轮询的内核线程仍在运行",
             ],
             Self::Predictor => [
                 "a predictor would learn from operations that waited for their arm's turn",
-                "예측기가 차례를 기다린 I/O까지 학습하게 됨",
-                "预测器会从等待轮次的操作中学习",
+                "예측기가 차례를 기다린 I/O까지 학습함",
+                "预测器会从等待轮次的 I/O 中学习",
             ],
             Self::Series => [
                 "how an arm waits is drawn over the whole of its trial",

@@ -95,7 +95,7 @@ const fn row(
 
 const CPU: [MetricText; 3] = [
     ["CPU time per run", "실행당 CPU 시간", "每次运行的 CPU 时间"],
-    ["CPU time per run", "실행당 CPU 사용량", "每次运行的 CPU 时间"],
+    ["CPU time per run", "실행당 CPU 사용량", "每次运行的 CPU 用量"],
     ["CPU", "CPU", "CPU"],
 ];
 const USER: [MetricText; 3] = [
@@ -119,24 +119,24 @@ const MEMORY: [MetricText; 3] = [
     ["peak memory", "최대 메모리", "最大内存"],
 ];
 const MINOR: [MetricText; 3] = [
-    ["Page faults without a disk", "디스크 없는 페이지 폴트", "不读磁盘的缺页"],
-    ["page faults without a disk", "디스크 없는 페이지 폴트의 발생", "不读磁盘的缺页次数"],
+    ["Page faults without a disk", "마이너 페이지 폴트", "次要缺页（不读磁盘）"],
+    ["page faults without a disk", "마이너 페이지 폴트 발생량", "次要缺页次数（不读磁盘）"],
     ["minor faults", "마이너 폴트", "次要缺页"],
 ];
 const MAJOR: [MetricText; 3] = [
-    ["Page faults that read a disk", "디스크를 읽은 페이지 폴트", "读磁盘的缺页"],
-    ["page faults that read a disk", "디스크를 읽은 페이지 폴트의 발생", "读磁盘的缺页次数"],
+    ["Page faults that read a disk", "메이저 페이지 폴트", "主缺页（读磁盘）"],
+    ["page faults that read a disk", "메이저 페이지 폴트 발생량", "主缺页次数（读磁盘）"],
     ["major faults", "메이저 폴트", "主缺页"],
 ];
 const WAITED: [MetricText; 3] = [
-    ["Switches to wait", "기다리려고 한 문맥 전환", "为等待而发生的切换"],
-    ["switches to wait", "기다리려고 한 문맥 전환", "为等待而发生的切换"],
-    ["voluntary switches", "자발적 전환", "自愿切换"],
+    ["Switches to wait", "자발적 컨텍스트 스위치", "自愿上下文切换"],
+    ["switches to wait", "자발적 컨텍스트 스위치 발생량", "自愿上下文切换次数"],
+    ["voluntary switches", "자발적 스위치", "自愿切换"],
 ];
 const TAKEN: [MetricText; 3] = [
-    ["Switches by the scheduler", "스케줄러가 한 문맥 전환", "调度器发起的切换"],
-    ["switches by the scheduler", "스케줄러가 한 문맥 전환", "调度器发起的切换"],
-    ["involuntary switches", "비자발적 전환", "非自愿切换"],
+    ["Switches by the scheduler", "비자발적 컨텍스트 스위치", "非自愿上下文切换"],
+    ["switches by the scheduler", "비자발적 컨텍스트 스위치 발생량", "非自愿上下文切换次数"],
+    ["involuntary switches", "비자발적 스위치", "非自愿切换"],
 ];
 const READ: [MetricText; 3] = [
     ["Bytes read", "읽은 바이트", "读取字节"],
@@ -150,7 +150,7 @@ const WRITTEN: [MetricText; 3] = [
 ];
 const INSTRUCTIONS: [MetricText; 3] = [
     ["Instructions per run", "실행당 명령어", "每次运行的指令数"],
-    ["instructions per run", "실행당 명령어의 수행", "每次运行的指令数"],
+    ["instructions per run", "실행당 명령어 실행량", "每次运行的指令数"],
     ["instructions", "명령어", "指令"],
 ];
 const THROUGHPUT: [MetricText; 3] = [

@@ -99,8 +99,8 @@ fn sentences(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]
 const BARE: [&str; 3] = [
     "A mark without an interval is of fewer than three rounds that the kernel's programs saw, or of a record that \
      does not have them one by one.",
-    "구간이 없는 점은 커널 프로그램이 관찰한 라운드가 세 번이 안 되거나, 라운드별 값이 없는 기록입니다.",
-    "没有区间的点：内核程序观测到的轮次不足三轮，或记录中没有各轮的数值。",
+    "신뢰구간이 없는 점은 커널 프로그램이 관찰한 라운드가 3회 미만이거나, 기록에 라운드별 값이 없는 것입니다.",
+    "没有置信区间的点：内核程序观测的轮次不足三轮，或记录中没有各轮的数值。",
 ];
 
 /// Two plots next to each other.

@@ -151,8 +151,8 @@ fn without_waiting(view: &View<'_>) -> String {
     localized!(
         view.language,
         "{name}: in every comparison within 0.5 % of the ratio of server CPU.",
-        "{name}: 모든 비교에서 서버 CPU의 비율과 0.5 % 이내로 같습니다.",
-        "{name}：所有比较中与服务器 CPU 的比值相差均在 0.5 % 以内。",
+        "{name}: 모든 비교에서 서버 CPU 비율과의 차이가 0.5 % 이내입니다.",
+        "{name}：在所有比较中，与服务器 CPU 的比值相差不超过 0.5 %。",
     )
 }
 

@@ -45,7 +45,7 @@ const BEYOND_Y: f64 = 10.0;
 
 /// Title of the section.
 pub(crate) const TITLE: Caption =
-    Caption::Own(["Latency against offered load", "부하율별 응답시간", "不同负载速率下的响应时间"]);
+    Caption::Own(["Latency against offered load", "요청률별 응답 시간", "不同请求速率下的响应时间"]);
 
 const HELP: Caption = Caption::Own([
     "All arms are offered the same rates. Where the study gives them as shares of what the slowest arm can do, a pilot in \
@@ -54,14 +54,12 @@ const HELP: Caption = Caption::Own([
      intervals. Where a rate was not kept there is no latency: the queue grows as long as the load lasts, and a hollow mark \
      at the upper edge stands for it. Other hollow marks, and ≤ in the table, are upper bounds: the generator itself was late by more than a \
      tenth of the median, so that its lag is in the times, and the arms are not compared.",
-    "모든 대상에 같은 부하율을 줍니다. 부하율이 가장 느린 대상의 처리 능력에 대한 비율로 주어진 경우에는 첫 라운드 전에 폐쇄형 예비 실행으로 정하고, \
-     실제로 몇 %였는지는 같은 실험의 폐쇄형 결과로 다시 확인합니다. 시간은 메시지를 보내기로 한 시각부터 잽니다. 점은 라운드들의 기하 평균이며 \
-     99 % 구간을 함께 표시합니다. 부하율이 지켜지지 않은 지점은 대기열이 계속 길어지므로 응답시간이 없고, 위쪽 가장자리에 빈 \
-     표식으로 표시합니다. 그 밖의 빈 표식과 표의 ≤는 상한입니다. 부하 생성기가 중앙값의 10분의 1보다 더 늦게 보내 그 지연이 \
-     응답시간에 포함되어 있으므로 대상끼리 비교하지 않습니다.",
-    "对所有方案施加相同的速率。若速率以最慢方案处理能力的比例给出，则首轮之前由闭环试运行确定，事后再用同一实验的闭环结果核对每个速率实际占多少。时间从消息应发出的\
-     时刻算起。各点为各轮的几何平均，并给出 99 % 区间。未能保持速率之处没有延迟数值，因为队列会随负载持续增长，在上边缘以空心标记\
-     表示。其余空心标记与表中的 ≤ 为上限：负载生成器自身滞后超过中位数的十分之一，滞后包含在时间之内，因此不对方案作比较。",
+    "모든 대상에 같은 요청률로 부하를 줍니다. 요청률을 가장 느린 대상의 처리 능력에 대한 비율로 지정한 실험은, 첫 라운드 전에 폐쇄형 예비 실행으로 처리 능력을 구합니다. 각 요청률이 실제로 몇 \
+    %였는지는 같은 실험의 폐쇄형 결과로 확인합니다. 시간은 메시지를 보내기로 예정된 시각부터 잽니다. 점은 라운드의 기하 평균이고, 세로선은 99 % 신뢰구간입니다. 요청률에 도달하지 못하면 대기열이 부하가 \
+    끝날 때까지 길어지므로 응답 시간이 없으며, 위쪽 가장자리에 빈 표식으로 나타냅니다. 그 밖의 빈 표식과 표의 ≤는 상한입니다. 이때는 부하 생성기의 전송이 중앙값의 10분의 1보다 더 늦어 그 지연이 \
+    응답 시간에 들어 있으므로, 대상끼리 비교하지 않습니다.",
+    "对所有方案施加相同的请求速率。若速率以最慢方案处理能力的比例给出，则在首轮之前由闭环试运行求得处理能力，之后再用同一实验的闭环结果核对每个速率实际占多少。时间从消息的计划发送时刻算起。点为各轮的几何平均，竖线为 99 % \
+    置信区间。未达到请求速率时，队列会随负载持续增长，因此没有延迟数值，以上边缘的空心标记表示。其余空心标记与表中的 ≤ 为上限：负载生成器的发送滞后超过中位数的十分之一，滞后包含在时间之内，因此不比较各方案。",
 ]);
 
 /// The section: two plots for each shape of cells with several rates.
@@ -116,9 +114,9 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
             view.language,
             "{shape}: {noun} of {arm} over that of {baseline} at equal rates, by their share of what the slowest arm can do: \
              {rates}. In closed loop, each as fast as it can: {closed}.",
-            "{shape}: 같은 부하율(가장 느린 대상의 처리 능력 대비)에서 {baseline} 대비 {arm} {noun}: {rates}. 각자 최대 속도로 처리하는 폐쇄형에서는 \
-             {closed}.",
-            "{shape}：在相同速率下（以最慢方案处理能力的比例计），{arm} 的{noun}与 {baseline} 之比：{rates}。闭环、各自全速时为 {closed}。",
+            "{shape}: 같은 요청률(가장 느린 대상의 처리 능력 대비)에서 {baseline} 대비 {arm} {noun}: {rates}. 각자 최대 속도로 처리하는 폐쇄형 부하에서는 \
+            {closed}.",
+            "{shape}：请求速率相同时（以最慢方案处理能力的比例计），{arm} 的{noun}与 {baseline} 之比：{rates}。闭环、各自全速时为 {closed}。",
         );
         let cells = ladder.rungs.iter().map(|rung| &rung.cell_id).chain([&capacity.cell_id]);
         (!rates.is_empty()).then(|| Sentence { text, cells: cells.cloned().collect() })
@@ -154,13 +152,13 @@ fn capacity(view: &View<'_>, ladder: &LatencyLadder, of: &Capacity) -> String {
     let text = localized!(
         view.language,
         "{shape}: in closed loop {arm} does least, {figure}.",
-        "{shape}: 폐쇄형 부하에서 가장 적게 처리한 대상은 {arm}, {figure}.",
-        "{shape}：闭环负载下处理最少的是 {arm}，{figure}。",
+        "{shape}: 폐쇄형 부하에서 처리량이 가장 적은 대상은 {arm}, {figure}.",
+        "{shape}：闭环负载下处理最少的方案是 {arm}，{figure}。",
     );
     let bound = [
         " The generator was the limit of that, so that the server may do more and the shares may be smaller.",
-        " 이 값은 부하 생성기가 한계였으므로, 서버는 더 처리할 수 있고 실제 비율은 더 낮을 수 있습니다.",
-        "该值受限于负载生成器，服务器可能处理更多，实际比例可能更低。",
+        " 이때는 부하 생성기가 한계였습니다. 서버는 더 처리할 수 있고, 실제 비율은 더 낮을 수 있습니다.",
+        "此时瓶颈在负载生成器：服务器可能处理更多，实际比例可能更低。",
     ];
     if of.is_bound { text + view.language.choose(bound) } else { text }
 }
@@ -174,13 +172,13 @@ fn not_kept(view: &View<'_>, rung: &LatencyRung, point: &LatencyPoint) -> Option
     let text = localized!(
         view.language,
         "{cell}: the rate was not kept with {arm}; of {offered} {rate} offered {achieved} were answered, so there is no latency.",
-        "{cell}: {arm} 대상에서는 부하율이 지켜지지 않았습니다. 목표 {offered} {rate} 중 {achieved}만 응답되어 응답시간이 없습니다.",
-        "{cell}：{arm} 未能保持速率；目标 {offered} {rate}中只有 {achieved} 得到应答，因此没有延迟数值。",
+        "{cell}: {arm} 대상은 요청률에 도달하지 못했습니다. 목표 {offered} {rate} 중 {achieved}만 응답했으므로 응답 시간이 없습니다.",
+        "{cell}：{arm} 未达到请求速率。目标为 {offered} {rate}，实际应答 {achieved}，因此没有延迟数值。",
     );
     let busy = [
         " The generator had no CPU left: it may be the reason, and not the server.",
-        " 부하 생성기의 CPU에 여유가 없었으므로 원인은 서버가 아니라 부하 생성기일 수 있습니다.",
-        "负载生成器的 CPU 已无余量，原因可能在它而不在服务器。",
+        " 부하 생성기의 CPU에 여유가 없었으므로, 원인이 서버가 아니라 부하 생성기일 수 있습니다.",
+        "负载生成器的 CPU 没有余量，原因可能在负载生成器，而不在服务器。",
     ];
     let busy = if point.is_generator_busy { view.language.choose(busy) } else { "" };
     is_slow.then(|| format!("{text}{busy}"))
@@ -247,7 +245,7 @@ fn draw(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Markup {
     for arm in arms(ladder) {
         line(&mut canvas, view, (ladder, arm, metric), (&x, &y));
     }
-    let axis = view.language.choose(["offered load →", "부하율 →", "负载速率 →"]);
+    let axis = view.language.choose(["offered load →", "요청률 →", "请求速率 →"]);
     canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, axis);
     framed(HEIGHT, &y, format::nanos_tick, &canvas.finish())
 }
@@ -296,7 +294,7 @@ fn bounded(point: &LatencyPoint, figure: Figure) -> String {
 /// Why there is no latency, in a few words.
 fn reason(view: &View<'_>, point: &LatencyPoint) -> &'static str {
     view.language.choose(match point.reasons.first() {
-        Some(Finding::RateNotKept { .. }) => ["rate not kept", "부하율을 따라가지 못함", "跟不上速率"],
+        Some(Finding::RateNotKept { .. }) => ["rate not kept", "요청률에 도달하지 못함", "未达到请求速率"],
         Some(Finding::LagUnknown { .. }) | None => ["too few samples", "표본 부족", "样本过少"],
         Some(_) => ["not comparable", "비교 불가", "不可比较"],
     })
@@ -309,8 +307,8 @@ fn upper_bound(view: &View<'_>) -> &'static str {
 /// A row for each rate and arm.
 fn numbers(view: &View<'_>, ladder: &LatencyLadder, metric: Metric) -> Table {
     let language = view.language;
-    let offered = language.choose(["offered", "부하율", "负载速率"]).to_owned();
-    let share = language.choose(["of capacity", "처리 한계 대비", "占处理能力"]).to_owned();
+    let offered = language.choose(["offered", "요청률", "请求速率"]).to_owned();
+    let share = language.choose(["of capacity", "처리 능력 대비", "占处理能力"]).to_owned();
     let achieved = language.choose(["answered", "실제 응답", "实际应答"]).to_owned();
     let lag = language.choose(["generator's lag p99", "생성기 지연 p99", "生成器滞后 p99"]).to_owned();
     let head = vec![

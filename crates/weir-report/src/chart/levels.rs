@@ -116,13 +116,13 @@ pub(super) fn without_legend(view: &View<'_>, of: &Levels<'_>) -> Markup {
 const BOUND: [&str; 3] = [
     "A hollow mark is a lower bound: the generator was the limit in some of its cells, and the server may do more.",
     "속이 빈 표식은 하한입니다. 일부 조건에서 부하 생성기가 한계였으므로 서버는 더 처리할 수 있습니다.",
-    "空心标记为下限：部分条件受限于负载生成器，服务器可能处理更多。",
+    "空心标记为下限：在部分条件下，瓶颈是负载生成器，服务器可能处理更多。",
 ];
 
 const GOES_ON: [&str; 3] = [
     "An arrow: the interval goes on beyond the chart; the table has its ends, where they say something.",
-    "화살표: 구간이 차트 밖까지 이어집니다. 양 끝은 의미가 있으면 표에 있습니다.",
-    "箭头：区间超出图表范围，两端的值若有意义则见表。",
+    "화살표는 신뢰구간이 차트 밖까지 이어진다는 뜻입니다. 정확한 값은 표를 보십시오.",
+    "箭头表示区间超出图的范围，具体数值见表。",
 ];
 
 /// Width of an image that stands alone, and of the margin at its right.

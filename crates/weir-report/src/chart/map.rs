@@ -165,8 +165,8 @@ fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
 
 const MULTIPLES: [&str; 3] = [
     "Ratios to the baseline with their 99 % intervals; each dot is a round. Cells that may not be compared are left out.",
-    "기준 대비 비율과 99 % 구간이며, 점 하나가 라운드 하나입니다. 비교할 수 없는 조건은 뺐습니다.",
-    "与基线之比及其 99 % 区间，每个点是一轮。不可比较的条件未画出。",
+    "기준 대비 비율과 99 % 신뢰구간입니다. 점 하나가 라운드 하나입니다. 비교할 수 없는 조건은 뺐습니다.",
+    "与基线之比及其 99 % 置信区间，每个点是一轮。不可比较的条件未画出。",
 ];
 
 /// Most rows of a map with open charts; those of further rows are folded.
@@ -492,8 +492,8 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
         cells => localized!(
             language,
             " On each line, cells marked † that were not used: {cells}.",
-            " 각 선에서 †로 표시한 조건 {cells}개는 쓰지 않았습니다.",
-            "每条线上标有 † 的 {cells} 个条件未予采用。",
+            " 각 선에서 † 표시가 있는 조건 {cells}개는 계산에서 뺐습니다.",
+            "每条线上标有 † 的 {cells} 个条件未参与计算。",
         ),
     };
     let (arm, baseline) = (maps::arm(view, &grid.arm, grid.map), &grid.baseline);
@@ -502,13 +502,13 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
         Difference::Less => localized!(
             language,
             "{metric}: from about {at} connections on, {arm} has less than {baseline}{rest}.",
-            "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
+            "{metric}: 연결이 약 {at}개부터는 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
             "{metric}：从约 {at} 个连接起，{arm} 少于 {baseline}{rest}。",
         ),
         _ => localized!(
             language,
             "{metric}: from about {at} connections on, {arm} has more than {baseline}{rest}.",
-            "{metric}: 연결 약 {at}개부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
+            "{metric}: 연결이 약 {at}개부터는 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
             "{metric}：从约 {at} 个连接起，{arm} 多于 {baseline}{rest}。",
         ),
     };
@@ -549,9 +549,9 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
             view.language,
             "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, so that figures there are \
              lower bounds. Bounds have no ratio, and these cells are in no mean and no crossing.",
-            "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계여서 그 값은 하한입니다. 하한으로는 비율을 낼 수 없어 평균과 \
-             교차점 계산에서 뺐습니다.",
-            "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，其数值只是下限。下限之间没有比值，因此不计入均值与交叉点。",
+            "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)는 부하 생성기가 한계여서 그 값이 하한입니다. 하한으로는 비율을 낼 수 없으므로 평균과 교차점 계산에서 \
+            뺐습니다.",
+            "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，其数值只是下限。下限不能求比值，因此不计入均值与交叉点。",
         );
     }
     localized!(
@@ -559,10 +559,9 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
         "{metric} ({arms}): in {limited} of {all} cells (†) the generator was the limit, and no cell with one rate for \
          both arms bears a difference out. What differs there may be the rate, so that these cells are in no mean and no \
          crossing.",
-        "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상의 부하율이 같은 조건 가운데 차이를 뒷받침하는 것이 없습니다. \
-         여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
-        "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，且没有以相同速率比较双方的条件佐证这一差异。\
-         那里的差异可能只是速率之差，因此不计入均值与交叉点。",
+        "{metric} ({arms}): 조건 {all}개 중 {limited}개(†)는 부하 생성기가 한계였고, 두 대상의 요청률이 같은 조건 중에 차이를 뒷받침하는 것이 없습니다. 이 차이는 요청률 \
+        때문일 수 있으므로 평균과 교차점 계산에서 뺐습니다.",
+        "{metric}（{arms}）：{all} 个条件中有 {limited} 个（†）受限于负载生成器，且没有以相同请求速率比较双方的条件支持这一差异。该差异可能只是请求速率之差，因此不计入均值与交叉点。",
     )
 }
 
@@ -581,17 +580,17 @@ fn interactions(view: &View<'_>) -> Vec<Sentence> {
                 "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
                  the two come to by themselves (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
                  cells.",
-                "{arm}, {metric}: {one}의 영향이 {other}에 따라 다릅니다. {place}에서 가장 뚜렷하며, 비율이 두 요인의 영향을 따로 곱한 값의 {found}배입니다\
-                 (p {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 각 조건을 대표하지 못합니다.",
-                "{arm}，{metric}：{one}的影响取决于{other}，在 {place} 处最明显，其比值为两者各自作用之积的 {found} 倍（p {p_value}，{cells} 个条件）：\
-                 对其中一个求平均不能代表各个条件。",
+                "{arm}, {metric}: {one}의 효과가 {other}에 따라 다릅니다. 가장 뚜렷한 곳은 {place}이며, 비율이 두 요인의 효과를 곱한 값의 {found}배입니다(p \
+                {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 각 조건을 대표하지 못합니다.",
+                "{arm}，{metric}：{one}的效应取决于{other}，在 {place} 处最明显，比值为两者各自效应之积的 {found} 倍（p {p_value}，{cells} \
+                个条件）。对其中一个求平均不能代表各个条件。",
             ),
             false => localized!(
                 language,
                 "{arm}, {metric}: the effect of {one} was not found to depend on {other} ({cells} cells; the largest {found}, at \
                  {place}).",
-                "{arm}, {metric}: {one}의 영향이 {other}에 따라 달라진다는 근거는 없습니다(조건 {cells}개, 가장 큰 것은 {place}에서 {found}).",
-                "{arm}，{metric}：未能看出{one}的影响取决于{other}（{cells} 个条件；最大者在 {place}，为 {found}）。",
+                "{arm}, {metric}: {one}의 효과가 {other}에 따라 달라진다는 근거가 없습니다(조건 {cells}개, 최대 {found}, {place}).",
+                "{arm}，{metric}：没有发现{one}的效应取决于{other}（{cells} 个条件；最大为 {found}，在 {place}）。",
             ),
         };
         Sentence { text, cells: at_levels(grid, it) }

@@ -29,11 +29,9 @@ const HELP: Caption = Caption::Own([
     "One trial, interval by interval; where settings are compared, a trial of each after the other. Dashed: what the \
      text of the publication says of a part (its curves are images, whose values nobody printed). A sign in the table \
      says whether a published bound holds. Nothing is judged here: each part ran once.",
-    "시행 하나를 측정 구간별로 그렸습니다. 설정을 비교하는 그림에서는 설정마다 시행 하나씩 이어 놓았습니다. 점선은 발표문의 본문에 적힌 \
-     값입니다(곡선은 그림으로만 실려 수치가 없습니다). 표의 기호는 발표된 한계가 여기서도 지켜지는지를 나타냅니다. 부분마다 한 번씩만 \
-     실행했으므로 판정하지 않습니다.",
-    "按测量区间绘出一次试验；比较设置时，每个设置各一次试验依次排列。虚线为发表文字中对该阶段的说明（其曲线只有图像，没有印出数值）。表中符号表示已发表的界限在\
-     此是否成立。每个阶段只运行一次，因此这里不作判定。",
+    "시행 하나를 시간 구간별로 그렸습니다. 설정을 비교하는 그림에는 설정별로 시행 하나씩 이어서 그렸습니다. 점선은 발표문의 본문에 적힌 값입니다(곡선은 그림뿐이며 수치가 공개되지 않았습니다). 표의 \
+    기호는 발표된 한계를 이번 결과가 만족하는지 나타냅니다. 구간마다 한 번씩만 실행했으므로 판정하지 않습니다.",
+    "按时间区间绘出一次试验；比较设置时，每个设置各取一次试验依次排列。虚线为公布的正文中对该阶段的说明（曲线只有图像，没有公布数值）。表中符号表示本次结果是否满足公布的界限。每个阶段只运行一次，因此不作判定。",
 ]);
 
 /// The section: a drawing for each series.

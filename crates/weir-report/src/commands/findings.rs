@@ -69,10 +69,10 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
                 language,
                 "different output: in {differing} of {runs} runs {command} wrote other bytes to {at} than {baseline} ({own} \
                  against {other} bytes){first}; --output null compares without output",
-                "출력이 다름: {command} 명령의 {at} 내용이 {runs}번 중 {differing}번 {baseline} 명령과 다릅니다({own} 대 \
-                 {other}바이트){first}. 출력을 빼고 비교하려면 --output null",
+                "출력이 다름: 실행 {runs}번 중 {differing}번, {command} 명령의 {at} 내용이 {baseline} 명령과 달랐습니다({own} 대 \
+                {other}바이트){first}. 출력 없이 비교하려면 --output null",
                 "输出不同：{runs} 次运行中有 {differing} 次，{command} 写入{at}的内容与 {baseline} 不同（{own} 对 {other} \
-                 字节）{first}；若不比较输出，请用 --output null",
+                字节）{first}；不计输出进行比较请用 --output null",
             )
         }
         CommandFinding::OutputVaries { command, stream: at } => {
@@ -80,8 +80,8 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{command} writes something else to {at} in each run, so it is not compared",
-                "{command} 명령의 {at} 내용이 실행마다 달라 비교하지 않았습니다",
-                "{command} 每次写入{at}的内容都不同，因此未作比较",
+                "{command} 명령은 {at} 내용이 실행마다 달라 비교하지 않았습니다",
+                "{command} 每次写入{at}的内容都不同，因此不作比较",
             )
         }
         CommandFinding::StatusDiffers { command, baseline, ends: (own, other) } => {
@@ -90,8 +90,8 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "different end: {command} ended with {own}, as {baseline} never did ({other})",
-                "종료 방식이 다름: {command} 명령은 {own}(으)로 끝났지만, {baseline} 명령은 한 번도 그러지 않았습니다({other})",
-                "结束方式不同：{command} 以{own}结束，而 {baseline} 从未如此（{other}）",
+                "종료 방식이 다름: {command} 명령은 {own}(으)로 끝났지만, {baseline} 명령은 그런 적이 없습니다({other})",
+                "结束方式不同：{command} 以{own}结束，{baseline} 从未如此（{other}）",
             )
         }
         _ => String::new(),
@@ -110,7 +110,7 @@ fn parting(first: &FirstDifference, language: Language) -> String {
         language,
         ", first at byte {byte}, line {line}: {own} against {other}",
         ", 처음 다른 곳은 {byte}번째 바이트, {line}행: {own} 대 {other}",
-        "，首处不同在第 {byte} 字节、第 {line} 行：{own} 对 {other}",
+        "，首个不同之处在第 {byte} 字节、第 {line} 行：{own} 对 {other}",
     )
 }
 
@@ -118,7 +118,7 @@ fn parting(first: &FirstDifference, language: Language) -> String {
 pub(super) fn ended(end: FailedEnd, language: Language) -> String {
     match end {
         FailedEnd::Status(status) => {
-            localized!(language, "exit status {status}", "종료 상태 {status}", "退出状态 {status}")
+            localized!(language, "exit status {status}", "종료 코드 {status}", "退出码 {status}")
         }
         FailedEnd::Signal(signal) => {
             localized!(language, "signal {signal}", "시그널 {signal}", "信号 {signal}")
@@ -126,20 +126,20 @@ pub(super) fn ended(end: FailedEnd, language: Language) -> String {
         FailedEnd::OutOfMemory => language
             .choose([
                 "killed by the kernel because memory was short",
-                "메모리 부족으로 커널이 종료함",
+                "메모리 부족으로 커널이 강제 종료함",
                 "因内存不足被内核终止",
             ])
             .to_owned(),
         FailedEnd::NoCount => {
-            language.choose(["it said no count", "횟수를 말하지 않음", "未给出次数"]).to_owned()
+            language.choose(["it said no count", "처리 횟수를 출력하지 않음", "没有输出次数"]).to_owned()
         }
         FailedEnd::Overran { limit_ns } => {
             let limit = language.duration(limit_ns);
             localized!(
                 language,
                 "no end within {limit}, so it was killed with all it started; --limit allows longer",
-                "{limit} 안에 끝나지 않아, 시작한 것까지 모두 종료했습니다. --limit로 늘릴 수 있습니다",
-                "{limit} 内未结束，已连同其启动的一切终止；--limit 可放宽",
+                "{limit} 안에 끝나지 않아, 시작한 프로세스까지 모두 종료했습니다. 시간을 늘리려면 --limit를 쓰십시오",
+                "{limit} 内未结束，已连同其启动的全部进程终止；可用 --limit 延长",
             )
         }
     }
@@ -156,8 +156,8 @@ fn way_out(end: FailedEnd, language: Language) -> &'static str {
     match end {
         FailedEnd::Status(_) | FailedEnd::Signal(_) => language.choose([
             "; its input is empty unless --input names a file; --ignore-failure compares it all the same",
-            ". --input으로 파일을 주지 않으면 입력은 비어 있습니다. 그래도 비교하려면 --ignore-failure",
-            "；除非用 --input 指定文件，否则输入为空；仍要比较请用 --ignore-failure",
+            ". --input으로 파일을 지정하지 않으면 입력은 비어 있습니다. 실패해도 비교하려면 --ignore-failure를 쓰십시오",
+            "；未用 --input 指定文件时输入为空；若仍要比较请用 --ignore-failure",
         ]),
         FailedEnd::OutOfMemory | FailedEnd::Overran { .. } | FailedEnd::NoCount => "",
     }
@@ -171,7 +171,7 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
                 language,
                 "{command} was left out: {reason}",
                 "{command} 명령을 제외했습니다: {reason}",
-                "已略去 {command}：{reason}",
+                "已排除 {command}：{reason}",
             )
         }
         CommandFinding::Failed { command, end, said } => {
@@ -190,9 +190,9 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
                 language,
                 "{command} failed in {failed} of {runs} runs ({how}), which are not compared; if runs leave a lock or a \
                  port behind, --prepare clears it{said}",
-                "{command} 명령이 {runs}번 중 {failed}번 실패했습니다({how}). 이 실행은 비교하지 않습니다. 앞선 실행이 잠금이나 포트를 \
-                 남긴다면 --prepare로 치우십시오{said}",
-                "{command} 在 {runs} 次运行中失败 {failed} 次（{how}），这些运行不参与比较；若运行遗留锁或端口，请用 --prepare 清除{said}",
+                "{command} 명령이 실행 {runs}번 중 {failed}번 실패했습니다({how}). 실패한 실행은 비교하지 않습니다. 앞선 실행이 잠금이나 포트를 남긴다면 \
+                --prepare로 정리하십시오{said}",
+                "{command} 在 {runs} 次运行中失败 {failed} 次（{how}），失败的运行不参与比较；若前一次运行遗留锁或端口，请用 --prepare 清理{said}",
             )
         }
         CommandFinding::CutSometimes { command, end, cut, runs } => {
@@ -201,9 +201,8 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
                 language,
                 "{command} is not compared: {cut} of its {runs} measured runs did not end by themselves ({how}), and the \
                  runs that cost most are the ones that do not",
-                "{command} 명령은 비교하지 않습니다. 측정한 실행 {runs}번 중 {cut}번이 스스로 끝나지 않았고({how}), 그렇게 되는 것은 비용이 가장 큰 \
-                 실행입니다",
-                "未比较 {command}：{runs} 次测量运行中有 {cut} 次未自行结束（{how}），而未自行结束的正是开销最大的运行",
+                "{command} 명령은 비교하지 않습니다. 측정한 실행 {runs}번 중 {cut}번이 스스로 끝나지 않았고({how}), 스스로 끝나지 않는 것은 비용이 가장 큰 실행입니다",
+                "不比较 {command}：{runs} 次测量运行中有 {cut} 次未自行结束（{how}），而未自行结束的正是开销最大的运行",
             )
         }
         _ => String::new(),
@@ -218,8 +217,8 @@ fn of_around(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{flag} failed ({how}), so nothing further ran; without --shell it is one program with its words{said}",
-                "{flag} 실패({how}). 더 실행하지 않았습니다. --shell이 없으면 프로그램 하나와 그 인자로 실행합니다{said}",
-                "{flag} 失败（{how}），此后不再运行；没有 --shell 时它只是一个程序及其参数{said}",
+                "{flag} 실패({how}). 더 실행하지 않았습니다. --shell이 없으면 프로그램 하나를 인자와 함께 실행합니다{said}",
+                "{flag} 失败（{how}），之后没有继续运行；不加 --shell 时，只运行一个程序及其参数{said}",
             )
         }
         CommandFinding::AroundNotStarted { flag, reason } => {
@@ -227,8 +226,8 @@ fn of_around(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{flag}: {reason}; it is one program with its words, and --shell sh runs it by a shell",
-                "{flag}: {reason}. 프로그램 하나와 그 인자로 실행합니다. 셸로 실행하려면 --shell sh",
-                "{flag}：{reason}；它只是一个程序及其参数，--shell sh 则由 shell 运行",
+                "{flag}: {reason}. 프로그램 하나를 인자와 함께 실행합니다. 셸로 실행하려면 --shell sh를 쓰십시오",
+                "{flag}：{reason}；只运行一个程序及其参数，用 shell 运行请加 --shell sh",
             )
         }
         CommandFinding::Broken { reason } => {
@@ -236,8 +235,8 @@ fn of_around(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "the runs could not go on: {reason}",
-                "실행을 계속할 수 없었습니다: {reason}",
-                "运行无法继续：{reason}",
+                "실행을 계속할 수 없습니다: {reason}",
+                "无法继续运行：{reason}",
             )
         }
         _ => String::new(),
@@ -257,16 +256,16 @@ fn of_commands(found: &CommandFinding, language: Language) -> String {
                 ],
                 false => [
                     "their CPU time may be missing in its figures",
-                    "그 CPU 시간이 수치에서 빠졌을 수 있습니다",
-                    "其 CPU 时间可能未计入数值",
+                    "이들의 CPU 시간은 수치에서 빠졌을 수 있습니다",
+                    "它们的 CPU 时间可能未计入数值",
                 ],
             });
             localized!(
                 language,
                 "{command} left up to {processes_max} processes behind in {runs} runs ({names}); they were ended, and \
                  {counted}",
-                "{command} 명령이 {runs}번의 실행에서 프로세스를 최대 {processes_max}개 남겼습니다({names}). 모두 종료했고 {counted}",
-                "{command} 在 {runs} 次运行中遗留最多 {processes_max} 个进程（{names}）；它们已被终止，{counted}",
+                "{command} 명령이 실행 {runs}번에서 끝나지 않은 프로세스를 최대 {processes_max}개 남겼습니다({names}). 모두 종료했고, {counted}",
+                "{command} 在 {runs} 次运行中最多遗留 {processes_max} 个进程（{names}）；已将其终止，{counted}",
             )
         }
         CommandFinding::FileChanged { command, path } => {
@@ -274,8 +273,8 @@ fn of_commands(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{path} changed while {command} was compared; compare again when it stays as it is",
-                "{command} 명령을 비교하는 동안 {path} 파일이 바뀌었습니다. 바뀌지 않을 때 다시 비교하십시오",
-                "比较 {command} 期间 {path} 发生了变化；请在其不变时重新比较",
+                "{command} 명령을 비교하는 동안 {path} 파일이 바뀌었습니다. 파일이 더 바뀌지 않을 때 다시 비교하십시오",
+                "比较 {command} 期间 {path} 发生了变化；请在其不再变化时重新比较",
             )
         }
         CommandFinding::SameCommands { command, baseline } => {
@@ -283,8 +282,8 @@ fn of_commands(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{command} is the same command as {baseline}: only noise is to be expected",
-                "{command} 명령은 {baseline} 명령과 같습니다. 잡음만 보일 것입니다",
-                "{command} 与 {baseline} 是同一命令：只应看到噪声",
+                "{command} 명령은 {baseline} 명령과 같습니다. 노이즈만 나타납니다",
+                "{command} 与 {baseline} 是同一命令：只会看到噪声",
             )
         }
         _ => String::new(),
@@ -300,8 +299,8 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
                 language,
                 "a run of {command} is short: {cpu} of CPU time, counted in steps of {step}; starting the program is much \
                  of it, so give it more work",
-                "{command} 실행이 짧습니다: CPU 시간 {cpu}, 단위 {step}. 대부분이 프로그램 시작이므로 일을 더 주십시오",
-                "{command} 的运行很短：CPU 时间 {cpu}，步长 {step}；其中多为程序启动，请给它更多工作",
+                "{command} 명령의 실행이 짧습니다: CPU 시간 {cpu}, 단위 {step}. 대부분이 프로그램을 시작하는 시간이므로 작업량을 늘리십시오",
+                "{command} 的运行很短：CPU 时间 {cpu}，步长 {step}；其中大部分是程序启动，请增加其工作量",
             )
         }
         CommandFinding::StartCost { charged_cpu_ns, share } => {
@@ -309,16 +308,16 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "at most {cpu} of weir's own CPU time is in each run, {share} of the baseline, the same for every command",
-                "실행 시작에 드는 CPU는 최대 {cpu}로 기준의 {share}이며, 모든 명령에 똑같습니다",
-                "启动一次运行至多计入 {cpu}，为基线的 {share}，对每个命令都相同",
+                "실행마다 weir 자체의 CPU 시간이 최대 {cpu} 들어 있습니다(기준의 {share}). 모든 명령에 똑같습니다",
+                "每次运行至多含 weir 自身的 CPU 时间 {cpu}，为基线的 {share}，各命令相同",
             )
         }
         CommandFinding::SplitByTicks => language
             .choose([
                 "user and system time are split by timer ticks of some milliseconds: too coarse for runs this short; \
                  their sum is exact",
-                "사용자 시간과 시스템 시간은 수 밀리초의 타이머 틱으로 나뉩니다. 이렇게 짧은 실행에는 너무 거칠며, 둘의 합은 정확합니다",
-                "用户态与内核态时间按数毫秒的时钟节拍划分：对这样短的运行太粗；二者之和是准确的",
+                "사용자 시간과 시스템 시간은 수 밀리초 단위의 타이머 틱으로 나뉘므로, 이렇게 짧은 실행에는 부정확합니다. 둘의 합은 정확합니다",
+                "用户态与内核态时间按数毫秒的时钟节拍划分，对这样短的运行太粗；二者之和是准确的",
             ])
             .to_owned(),
         CommandFinding::NoControlGroup { reason } => {
@@ -327,9 +326,8 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
                 language,
                 "no control group could be made ({reason}), so processes that nobody waits for are not counted; \
                  systemd-run --user --scope gives one",
-                "제어 그룹을 만들 수 없어({reason}) 아무도 기다리지 않는 프로세스는 세지 못합니다. systemd-run --user --scope로 얻을 수 \
-                 있습니다",
-                "无法建立控制组（{reason}），无人等待的进程不被计入；可用 systemd-run --user --scope 取得",
+                "cgroup을 만들 수 없어({reason}) 부모가 기다리지 않는 프로세스는 세지 못합니다. systemd-run --user --scope로 실행하면 cgroup이 생깁니다",
+                "无法建立 cgroup（{reason}），父进程不等待的进程未被计入；用 systemd-run --user --scope 运行可获得 cgroup",
             )
         }
         CommandFinding::NoSystemCalls { reason } => {
@@ -337,18 +335,18 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
                 NoCalls::NotInstalled => [
                     "system calls were not counted: the kernel takes no programs from this user, and there is no strace \
                      here",
-                    "시스템 콜을 세지 않았습니다: 커널이 이 사용자의 프로그램을 받지 않고, strace도 없습니다",
-                    "未统计系统调用：内核不接受此用户的程序，此处也没有 strace",
+                    "시스템 콜을 세지 않았습니다: 커널이 이 사용자의 프로그램을 허용하지 않고, strace도 없습니다",
+                    "未统计系统调用：内核不允许此用户加载程序，也没有 strace",
                 ],
                 NoCalls::Refused => [
                     "system calls were not counted: a run for it did not end by itself, or strace could not trace it",
-                    "시스템 콜을 세지 않았습니다: 이를 위한 실행이 스스로 끝나지 않았거나 strace로 추적할 수 없었습니다",
+                    "시스템 콜을 세지 않았습니다: 이를 위한 실행이 스스로 끝나지 않았거나, strace가 추적하지 못했습니다",
                     "未统计系统调用：为此进行的运行未自行结束，或 strace 无法跟踪它",
                 ],
                 NoCalls::LeavesProcesses => [
                     "system calls were not counted: a command leaves processes behind, for which strace would wait",
-                    "시스템 콜을 세지 않았습니다: 명령이 프로세스를 남기며, strace는 그 끝을 기다립니다",
-                    "未统计系统调用：有命令遗留进程，而 strace 会等待它们结束",
+                    "시스템 콜을 세지 않았습니다: 명령이 끝나지 않은 프로세스를 남기며, strace는 그 프로세스가 끝날 때까지 기다립니다",
+                    "未统计系统调用：有命令遗留进程，而 strace 会一直等到它们结束",
                 ],
                 NoCalls::NotReached => [
                     "system calls were not counted: the comparison ended before",
@@ -370,8 +368,8 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 language,
                 "the baseline differs from itself: its second run uses {amount} CPU time (99 % interval {range}); repeat \
                  the comparison",
-                "기준이 자신과 다릅니다: 두 번째 실행이 CPU 시간을 {amount} 씁니다(99 % 구간 {range}). 비교를 다시 하십시오",
-                "基线与自身不同：其第二次运行的 CPU 时间{amount}（99 % 区间：{range}）；请重新比较",
+                "기준이 자기 자신과 다릅니다: 두 번째 실행이 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range}). 다시 비교하십시오",
+                "基线与自身不同：第二次运行的 CPU 时间{amount}（99 % 置信区间：{range}）；请重新比较",
             )
         }
         CommandFinding::OrderEffect { change, interval: (low, high), change_max } => {
@@ -382,9 +380,9 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 language,
                 "a run that goes first uses {amount} CPU time (99 % interval {range}; harmless up to {most}); --prepare, \
                  with servers --between, can bring every run to the same state",
-                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 구간 {range}, {most}까지는 무해). --prepare(서버는 --between)로 모든 \
-                 실행의 시작 상태를 같게 할 수 있습니다",
-                "先运行者的 CPU 时间{amount}（99 % 区间：{range}；{most} 以内无妨）；--prepare（服务器用 --between）可使每次运行从同一状态开始",
+                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range}, {most}까지는 무해함). --prepare(서버는 --between)로 모든 실행을 같은 \
+                상태에서 시작할 수 있습니다",
+                "先运行者的 CPU 时间{amount}（99 % 置信区间：{range}；{most} 以内无影响）；--prepare（服务器用 --between）可使每次运行从同一状态开始",
             )
         }
         CommandFinding::WithinPlacebos { command, floor } => {
@@ -393,14 +391,14 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 language,
                 "{command} differs by no more than a placebo does ({floor}), so there is no verdict: layout alone does as \
                  much",
-                "{command} 명령의 차이가 위약의 차이({floor})를 넘지 않아 판정하지 않습니다. 코드 배치만으로도 그만큼 달라집니다",
-                "{command} 的差别未超过安慰剂（{floor}），因此不作判定：仅代码布局就有这样大的影响",
+                "{command} 명령의 차이가 플라세보의 차이({floor})를 넘지 않아 판정하지 않습니다. 코드 배치만 바뀌어도 이만큼 차이가 납니다",
+                "{command} 的差异未超过安慰剂（{floor}），因此不作判定：仅代码布局变化就有这样大的影响",
             )
         }
         CommandFinding::CutShort { pairs: 0, .. } => {
             let texts = [
                 "unfinished: it was interrupted in the first runs or the pilot, before any pair, so there is no verdict",
-                "미완료: 첫 실행이나 시범 실행 중에 중단되어 실행한 쌍이 없습니다. 판정하지 않습니다",
+                "미완료: 첫 실행이나 예비 실행 중에 중단되어 실행한 쌍이 없으므로 판정하지 않습니다",
                 "未完成：在首次运行或试运行中被中断，尚未运行任何一对，因此不作判定",
             ];
             language.choose(texts).to_owned()
@@ -408,12 +406,12 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
         CommandFinding::CutShort { pairs_done, pairs, is_interrupted } => {
             let why = language.choose(match is_interrupted {
                 true => ["it was interrupted", "중단됨", "被中断"],
-                false => ["it did not get there in time", "제때 끝나지 않음", "未能按时完成"],
+                false => ["it did not get there in time", "시간 안에 끝나지 않음", "未能按时完成"],
             });
             localized!(
                 language,
                 "unfinished: {pairs_done} of {pairs} pairs ran ({why}), so there is no verdict",
-                "미완료: {pairs}쌍 중 {pairs_done}쌍 실행({why}). 판정하지 않습니다",
+                "미완료: {pairs}쌍 중 {pairs_done}쌍만 실행했으므로({why}) 판정하지 않습니다",
                 "未完成：{pairs} 对中运行了 {pairs_done} 对（{why}），因此不作判定",
             )
         }

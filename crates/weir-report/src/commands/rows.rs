@@ -188,14 +188,14 @@ fn of_baseline(comparison: &CommandComparison, language: Language) -> Row {
 
 fn role(arm: &CommandArm, language: Language) -> &'static str {
     match arm.role {
-        CommandRole::Placebo => language.choose(["placebo ", "위약 ", "安慰剂 "]),
+        CommandRole::Placebo => language.choose(["placebo ", "플라세보 ", "安慰剂 "]),
         CommandRole::Baseline => language.choose(["baseline ", "기준 ", "基线 "]),
         CommandRole::Candidate => "",
     }
 }
 
 fn effect_title(language: Language) -> String {
-    language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99 %]", "比值或差 [99 %]"]).to_owned()
+    language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99 %]", "比值或差值 [99 %]"]).to_owned()
 }
 
 /// System calls that differ between two commands.
@@ -230,14 +230,14 @@ fn calls(report: &CommandReport, language: Language) -> Option<String> {
                 more => localized!(
                     language,
                     "{shown}, {more} more differ",
-                    "{shown}, 이 밖에 {more}종이 다름",
+                    "{shown}, 그 밖에 {more}종이 다름",
                     "{shown}，另有 {more} 种不同"
                 ),
             };
             localized!(
                 language,
                 "system calls ({counted_by}): {shown}; equal kinds: {equal}",
-                "시스템 콜({counted_by}): {shown}. 같은 것 {equal}종",
+                "시스템 콜({counted_by}): {shown}. 횟수가 같은 것 {equal}종",
                 "系统调用（{counted_by}）：{shown}；相同的有 {equal} 种",
             )
         }

@@ -26,16 +26,16 @@ fn same_arms(language: Language, pairs: &[SamePair], is_asked: bool) -> String {
         return localized!(
             language,
             "the study compares equal arms on purpose: {pairs}",
-            "같은 대상끼리 비교하도록 지정된 연구: {pairs}",
-            "本研究有意比较相同的方案：{pairs}",
+            "의도적으로 같은 대상끼리 비교하는 실험: {pairs}",
+            "本实验有意比较相同的方案：{pairs}",
         );
     }
     localized!(
         language,
         "arms with the same program, arguments and options, so that nothing is compared: {pairs}; a study that means \
          this says same_arms = true",
-        "프로그램, 인수, 옵션이 같아 비교할 것이 없는 대상: {pairs}. 의도한 것이라면 연구 파일에 same_arms = true를 적음",
-        "程序、参数与选项都相同的方案，没有可比之处：{pairs}；若为有意，请在研究文件中写 same_arms = true",
+        "프로그램, 인수, 옵션이 같아 비교할 것이 없는 대상: {pairs}. 의도한 것이라면 실험 파일에 same_arms = true를 적을 것",
+        "程序、参数与选项都相同的方案，没有可比之处：{pairs}；若为有意，请在实验文件中写 same_arms = true",
     )
 }
 
@@ -44,7 +44,7 @@ fn ring_use(language: Language, servers: u64, apart: &[RingApart]) -> String {
         return localized!(
             language,
             "of {servers} arms in their cells those on io_uring enter its ring, and no other does",
-            "조건별 대상 {servers}개 중 io_uring을 쓰는 것만 링에 진입함",
+            "조건별 대상 {servers}개 중 io_uring을 쓰는 대상만 링에 진입함",
             "各条件下共 {servers} 个方案，只有使用 io_uring 的进入其环",
         );
     }
@@ -61,7 +61,7 @@ fn ring_use(language: Language, servers: u64, apart: &[RingApart]) -> String {
     localized!(
         language,
         "of {servers} arms in their cells there are some that do not use the driver that they name: {list}",
-        "조건별 대상 {servers}개 중 지정된 드라이버를 쓰지 않는 것이 있음: {list}",
+        "조건별 대상 {servers}개 중 지정한 드라이버를 쓰지 않는 것이 있음: {list}",
         "各条件下共 {servers} 个方案，其中有的没有使用其指定的驱动：{list}",
     )
 }
@@ -82,8 +82,8 @@ fn builds(language: Language, programs: u64, debug: &[ProgramBuild]) -> String {
     localized!(
         language,
         "built for development, so that the figures are those of a slow program: {list}",
-        "개발용 빌드라 느린 프로그램의 수치임: {list}",
-        "开发构建，数字反映的是较慢的程序：{list}",
+        "개발용 빌드이므로 느린 프로그램의 수치임: {list}",
+        "开发构建，反映的是较慢程序的数值：{list}",
     )
 }
 
@@ -108,7 +108,7 @@ fn program_files(language: Language, files: u64, changed: &[ProgramChange]) -> S
     localized!(
         language,
         "a program changed while the study ran, so that rounds of one arm are of several programs: {list}",
-        "연구 도중 프로그램이 바뀌어 한 대상의 라운드가 여러 프로그램의 것임: {list}",
-        "研究运行期间程序发生了变化，同一方案的轮次来自多个程序：{list}",
+        "실험 도중 프로그램이 바뀌어 한 대상의 라운드에 여러 프로그램이 섞임: {list}",
+        "实验运行期间程序发生了变化，同一方案的轮次来自不同的程序：{list}",
     )
 }

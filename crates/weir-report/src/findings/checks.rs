@@ -47,8 +47,7 @@ pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> Stri
                  compared byte for byte ({share}), {wrong} wrong",
                 "본문 {expected}바이트 중 {bytes}바이트의 프레이밍과 길이 확인, 응답 {responses}건 중 {compared}건({share})을 \
                  바이트 단위로 비교, 잘못된 응답 {wrong}건",
-                "共 {expected} 字节内容，已检查 {bytes} 字节的分帧与长度；{responses} 个响应中逐字节比较 {compared} \
-                 个（{share}），有误 {wrong} 个",
+                "共 {expected} 字节内容，已检查 {bytes} 字节的分帧与长度；{responses} 个响应中逐字节比较 {compared} 个（{share}），{wrong} 个有误",
             )
         }
         OfResponses::RepliesChecked { checked, inversions, unbalanced, trials } => {
@@ -57,8 +56,7 @@ pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> Stri
                 language,
                 "{checked} replies checked for their number and their turn, {inversions} out of turn; shares do not add \
                  up in {unbalanced} of {trials} trials",
-                "응답 {checked}건의 번호와 순서 확인, 순서가 어긋난 것 {inversions}건, 주식 수가 맞지 않는 시행 {trials}회 중 \
-                 {unbalanced}회",
+                "응답 {checked}건의 번호와 순서를 확인함, 순서가 어긋난 응답 {inversions}건, 주식 수가 맞지 않는 시행 {trials}회 중 {unbalanced}회",
                 "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不符",
             )
         }
@@ -77,7 +75,7 @@ pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> Stri
         OfResponses::Reports { missing: 0, trials, .. } => localized!(
             language,
             "all {trials} trials gave a report",
-            "시행 {trials}회 모두 결과를 냄",
+            "시행 {trials}회 모두 보고서를 남김",
             "全部 {trials} 次试验都给出了报告",
         ),
         OfResponses::Reports { missing, trials, first } => {
@@ -95,7 +93,7 @@ fn reports(language: Language, (missing, trials): (u64, u64), first: Option<&Fai
     localized!(
         language,
         "{missing} of {trials} trials gave no report; first: {first}",
-        "시행 {trials}회 중 {missing}회가 결과를 내지 못함. 첫 사례: {first}",
+        "시행 {trials}회 중 {missing}회가 보고서를 남기지 않음. 첫 사례: {first}",
         "{trials} 次试验中有 {missing} 次没有给出报告；第一次：{first}",
     )
 }
@@ -108,10 +106,9 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
                 language,
                 "{kind} in flight as counted and as throughput times latency differ by {error} in the median trial; \
                  {over} of {trials} trials over {limit} (and what the window's edges explain) and excluded",
-                "직접 센 동시 {kind} 수와 ‘처리량 × 지연시간’의 차이는 시행 중앙값 {error}. 시행 {trials}회 중 {over}회가 \
-                 {limit}(와 측정 구간 경계로 설명되는 몫)를 넘어 제외됨",
-                "在途{kind}数的计数值与“吞吐量 × 延迟”之差，中位数为 {error}；{trials} 次试验中有 {over} 次超过 \
-                 {limit}（以及窗口边缘所能解释的部分），已剔除",
+                "직접 센 동시 {kind} 수와 ‘처리량 × 지연 시간’의 차이: 시행 중앙값 {error}. 시행 {trials}회 중 {over}회가 {limit}(와 측정 구간 경계로 \
+                설명되는 몫)를 넘어 제외됨",
+                "在途{kind}数的计数值与“吞吐量 × 延迟”之差，中位数为 {error}；{trials} 次试验中有 {over} 次超过 {limit}（以及测量窗口边缘所能解释的部分），已剔除",
             )
         }
         OfLoad::GeneratorLimit { bound, trials } => localized!(
@@ -129,8 +126,8 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
             localized!(
                 language,
                 "{missed} of {starts} intended starts were missed in open loop{least}",
-                "개방형 부하에서 예정된 전송 {starts}건 중 {missed}건을 놓침{least}",
-                "开环中 {starts} 次预定发送错过了 {missed} 次{least}",
+                "개방형 부하에서 예정한 전송 {starts}건 중 {missed}건을 놓침{least}",
+                "开环中 {starts} 次计划发送错过了 {missed} 次{least}",
             )
         }
         OfLoad::CompletionOverflows { count } => localized!(
@@ -142,14 +139,14 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
         OfLoad::WarmUp { trials: 0, .. } => language
             .choose([
                 "slices are primed; no whole trial needed a warm-up",
-                "슬라이스는 매번 예열하므로 준비 구간이 필요한 시행 없음",
+                "슬라이스는 매번 예열하므로 예열이 필요한 전체 시행 없음",
                 "各时间片都已预热，没有需要预热期的完整试验",
             ])
             .to_owned(),
         OfLoad::WarmUp { steady, trials } => localized!(
             language,
             "steady before the window in {steady} of {trials} trials; the others ran to the cap",
-            "시행 {trials}회 중 {steady}회가 측정 전 안정 상태에 도달. 나머지는 준비 시간 상한까지 실행",
+            "시행 {trials}회 중 {steady}회가 측정 전에 안정 상태에 도달함. 나머지는 예열 시간 상한까지 실행함",
             "{trials} 次试验中有 {steady} 次在测量前已达稳态；其余运行到预热上限",
         ),
         OfLoad::ChainWhole { whole, trials } => localized!(
@@ -164,8 +161,8 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
             localized!(
                 language,
                 "{recovered} of {pushed} messages handed over lay until the once-a-second look",
-                "넘긴 메시지 {pushed}건 중 {recovered}건이 1초 주기 점검 때까지 방치됨",
-                "交出的 {pushed} 条消息中有 {recovered} 条滞留到每秒一次的检查",
+                "넘긴 메시지 {pushed}건 중 {recovered}건이 1초 주기 점검 때까지 남아 있었음",
+                "移交的 {pushed} 条消息中有 {recovered} 条滞留到每秒一次的检查",
             )
         }
     }
@@ -179,7 +176,7 @@ pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
                 language,
                 "{operations} operations by the kernel's account of the bytes; the tools' own rates differ from it by \
                  {error} in the median trial, at most {limit} are allowed",
-                "커널이 집계한 바이트 기준 I/O {operations}회. 도구가 보고한 속도와의 차이는 시행 중앙값 {error}(허용 {limit})",
+                "커널이 집계한 바이트 기준 I/O {operations}회. 도구가 보고한 처리율과의 차이: 시행 중앙값 {error}(허용 {limit})",
                 "按内核的字节统计共 {operations} 次 I/O；与工具自报速率之差，中位数为 {error}，至多允许 {limit}",
             )
         }
@@ -189,8 +186,7 @@ pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
                 language,
                 "operations a second times mean latency exceed the operations in flight by {surplus} in the median \
                  trial; {over} of {trials} trials over {limit} and excluded",
-                "‘초당 I/O × 평균 지연시간’이 동시 I/O 수를 넘는 정도는 시행 중앙값 {surplus}. 시행 {trials}회 중 {over}회가 \
-                 {limit}를 넘어 제외됨",
+                "‘초당 I/O × 평균 지연 시간’이 동시 I/O 수를 넘는 정도: 시행 중앙값 {surplus}. 시행 {trials}회 중 {over}회가 {limit}를 넘어 제외됨",
                 "“每秒 I/O × 平均延迟”超出在途 I/O 数，中位数为 {surplus}；{trials} 次试验中有 {over} 次超过 {limit}，已剔除",
             )
         }
@@ -209,7 +205,7 @@ pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
                 language,
                 "{simulated} trials are computed and depend on the seed alone; {same} of {repeats} that were computed \
                  twice came out the same bit for bit",
-                "시행 {simulated}건은 시드에만 따라 계산한 것이며, 두 번 계산한 {repeats}건 가운데 {same}건이 비트까지 같음",
+                "시행 {simulated}건은 시드만으로 계산한 것이며, 두 번 계산한 {repeats}건 중 {same}건이 비트 단위까지 같음",
                 "{simulated} 次试验由计算得出，只取决于种子；计算两遍的 {repeats} 次中有 {same} 次逐位相同",
             )
         }
@@ -217,9 +213,8 @@ pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
             .choose([
                 "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own load and \
                  waits for its own operations, after a ramp of fixed length",
-                "부하 생성기의 여유, 목표 부하율, 안정된 준비 구간. 스토리지 작업은 그 자체가 부하이고 자신의 I/O를 기다리며, 준비 \
-                 시간은 정해져 있음",
-                "负载生成器的余量、设定的负载速率与稳态预热：存储任务自身就是负载，等待自己的 I/O，预热时长固定",
+                "부하 생성기의 여유, 목표 요청률, 안정된 예열. 스토리지 작업은 그 자체가 부하이며 자신의 I/O를 기다리고, 예열 시간이 정해져 있음",
+                "负载生成器的余量、目标请求速率与稳态预热：存储任务自身就是负载，等待自己的 I/O，预热时长固定",
             ])
             .to_owned(),
     }
@@ -242,7 +237,7 @@ pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
                 language,
                 "{share} of CPU time stolen by the hypervisor (median); arms that take turns meet it alike, so nothing \
                  was excluded",
-                "하이퍼바이저 스틸은 CPU 시간의 {share}(중앙값). 번갈아 실행되는 대상들이 똑같이 겪으므로 제외한 것은 없음",
+                "하이퍼바이저 스틸은 CPU 시간의 {share}(중앙값). 번갈아 실행한 대상들이 똑같이 겪으므로 제외한 것은 없음",
                 "虚拟机监控程序的 steal 占 CPU 时间 {share}（中位数）；各方案轮流运行，所受影响相同，因此没有剔除",
             )
         }
@@ -262,7 +257,7 @@ pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
                 language,
                 "other processes used {cpus} of a CPU (median); arms that take turns meet them alike, so nothing was set \
                  aside",
-                "다른 프로세스가 쓴 CPU는 {cpus}개(중앙값). 번갈아 실행되는 대상들이 똑같이 겪으므로 제외한 것은 없음",
+                "다른 프로세스가 쓴 CPU는 {cpus}개(중앙값). 번갈아 실행한 대상들이 똑같이 겪으므로 제외한 것은 없음",
                 "其他进程占用 {cpus} 个 CPU（中位数）；各方案轮流运行，所受影响相同，因此没有剔除",
             )
         }
@@ -272,7 +267,7 @@ pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
                 language,
                 "other processes used {cpus} of a CPU in the median trial; {over} of {trials} trials had more beside them \
                  than always runs on this machine and were excluded",
-                "다른 프로세스가 쓴 CPU는 시행 중앙값 {cpus}개. 시행 {trials}회 중 {over}회가 이 머신의 평상시보다 많아 제외됨",
+                "다른 프로세스가 쓴 CPU는 시행 중앙값 {cpus}개. 시행 {trials}회 중 {over}회가 이 머신의 평소 수준보다 많아 제외됨",
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
             )
         }
@@ -283,7 +278,7 @@ pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
             localized!(
                 language,
                 "trials excluded for noise, attempts included: {arms} (p = {p} that the arms differ by chance)",
-                "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p}",
+                "노이즈로 제외한 시행(재시도 포함): {arms}. 대상 간 차이가 우연일 확률 p = {p}",
                 "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p}",
             )
         }
@@ -294,8 +289,8 @@ pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
                 language,
                 "change of the baseline's own CPU per message: {effects}; at most {limit} is allowed where it is more \
                  than noise",
-                "기준 자신의 메시지당 CPU 변화: {effects}. 노이즈보다 클 때 허용되는 변화는 {limit}까지",
-                "基线自身每条消息 CPU 的变化：{effects}；超出噪声时至多允许 {limit}",
+                "기준의 메시지당 CPU 변화: {effects}. 노이즈를 넘는 변화는 {limit}까지 허용",
+                "基线自身每条消息 CPU 的变化：{effects}；超出噪声的变化至多允许 {limit}",
             )
         }
     }
@@ -325,7 +320,7 @@ fn drift(
         None => language
             .choose([
                 "no cell has rounds enough of the baseline in both halves",
-                "양쪽 모두에 기준의 라운드가 충분한 조건이 없음",
+                "전반과 후반 모두에 기준의 라운드가 충분한 조건이 없음",
                 "没有条件在前后两半都有足够的基线轮次",
             ])
             .to_owned(),
@@ -334,8 +329,7 @@ fn drift(
         language,
         "second half of the rounds against the first: {baseline}, and other processes used {second} of a CPU after {first}; \
          at most {limit} and {cpus_max} of a CPU are allowed",
-        "라운드 전반 대비 후반: {baseline}, 다른 프로세스가 쓴 CPU는 {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU \
-         {cpus_max}개",
+        "라운드 전반 대비 후반: {baseline}, 다른 프로세스가 쓴 CPU는 {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU {cpus_max}개",
         "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU",
     )
 }
@@ -358,8 +352,8 @@ fn segments(language: Language, arms: &[SegmentsOfArm], change_max: f64) -> Stri
         language,
         "TCP segments a message in slices and in long ones: {arms}; they may differ by {limit} where that is more than \
          noise",
-        "메시지당 TCP 세그먼트(슬라이스, 긴 구간): {arms}. 노이즈보다 클 때 허용되는 차이는 {limit}까지",
-        "每条消息的 TCP 报文段（时间片与长时段）：{arms}；超出噪声时至多允许相差 {limit}",
+        "메시지당 TCP 세그먼트(슬라이스, 긴 측정): {arms}. 노이즈를 넘는 차이는 {limit}까지 허용",
+        "每条消息的 TCP 报文段（时间片与长测量）：{arms}；超出噪声的差异至多允许 {limit}",
     )
 }
 
@@ -371,7 +365,7 @@ fn slice_messages(language: Language, arms: &[MessagesInSlices], each_min: u32) 
         localized!(
             language,
             "{arm} {each} in {length} ms ({cell_id}; {each_min} take {needed} ms)",
-            "{arm} {length} ms에 {each}개({cell_id}, {each_min}개에는 {needed} ms 필요)",
+            "{arm} {length} ms에 {each}건({cell_id}, {each_min}건에는 {needed} ms 필요)",
             "{arm} {length} ms 内 {each} 条（{cell_id}，{each_min} 条需 {needed} ms）",
         )
     };
@@ -379,7 +373,7 @@ fn slice_messages(language: Language, arms: &[MessagesInSlices], each_min: u32) 
     localized!(
         language,
         "messages on each connection in a slice: {arms}; with fewer than {each_min} most of it is ramp and drain",
-        "슬라이스에서 연결마다 처리한 메시지: {arms}. {each_min}개보다 적으면 대부분이 시작·마무리 구간임",
+        "슬라이스에서 연결마다 처리한 메시지: {arms}. {each_min}건 미만이면 대부분이 시작·마무리 시간임",
         "一个时间片内每个连接的消息：{arms}；少于 {each_min} 条时主要是启动与收尾",
     )
 }
@@ -397,8 +391,7 @@ fn warming(language: Language, arms: &[WarmingArm], change_max: f64) -> String {
         language,
         "CPU per message in the last third of a round against the first, beyond what the other side's did: {arms}; where \
          it is more than {limit} and than noise, a server was not warm and needs a `warmup`",
-        "라운드 첫 1/3 대비 마지막 1/3의 메시지당 CPU 변화(상대의 변화 제외): {arms}. {limit}와 노이즈보다 크면 서버가 예열되지 않은 \
-         것이므로 `warmup`이 필요함",
+        "라운드의 첫 1/3 대비 마지막 1/3의 메시지당 CPU 변화(상대 쪽 변화 제외): {arms}. {limit}와 노이즈보다 크면 서버가 예열되지 않은 것이므로 `warmup`이 필요함",
         "每轮最后三分之一相对最初三分之一的每条消息 CPU 变化（已扣除对方的变化）：{arms}；超过 {limit} 且超出噪声时，服务器尚未预热，\
          需要 `warmup`",
     )
@@ -413,8 +406,8 @@ fn components(language: Language, arms: &[RoundComponents]) -> String {
             language,
             "{arm} {within} within and {between} between {rounds} rounds of {permutations} permutations, in whose time \
              {rounds_best} rounds of {permutations_best} would do best",
-            "{arm} 라운드 안 {within}, 라운드 간 {between}(순열 {permutations}개씩 {rounds}회). 같은 시간이면 순열 \
-             {permutations_best}개씩 {rounds_best}회가 최선",
+            "{arm} 라운드 안 {within}, 라운드 간 {between}(순열 {permutations}개씩 {rounds}회). 같은 시간이면 순열 {permutations_best}개씩 \
+            {rounds_best}회가 최적",
             "{arm} 轮内 {within}、轮间 {between}（{rounds} 轮，每轮 {permutations} 个排列），同样时间内以 {rounds_best} 轮、每轮 \
              {permutations_best} 个排列为最佳",
         )
@@ -436,13 +429,13 @@ fn order_effect(language: Language, effect: &OrderEffect) -> String {
         SlicePlace::GoingFirst => localized!(
             language,
             "{change} % [{low}, {high}] going first ({cell})",
-            "먼저 실행될 때 {change} % [{low}, {high}]({cell})",
+            "먼저 실행할 때 {change} % [{low}, {high}]({cell})",
             "先运行时 {change} % [{low}, {high}]（{cell}）",
         ),
         SlicePlace::Following { arm } => localized!(
             language,
             "{change} % [{low}, {high}] following {arm} ({cell})",
-            "{arm} 다음에 실행될 때 {change} % [{low}, {high}]({cell})",
+            "{arm} 다음에 실행할 때 {change} % [{low}, {high}]({cell})",
             "紧接 {arm} 之后 {change} % [{low}, {high}]（{cell}）",
         ),
     }
@@ -451,21 +444,21 @@ fn order_effect(language: Language, effect: &OrderEffect) -> String {
 /// Why the way between two cores was not read.
 const NO_CROSS_CORE: [&str; 3] = [
     "no cross-core readings: the two sides do not have a CPU each",
-    "코어 간 왕복 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
+    "코어 간 왕복 시간 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
     "没有核间往返读数：双方无法各占一个 CPU",
 ];
 
 /// Why there is none.
 const TWO_HOSTS: [&str; 3] = [
     "servers and generator run on two hosts, so that there is no way between two cores to read",
-    "서버와 부하 생성기가 서로 다른 호스트에 있어 코어 간 왕복을 측정하지 않음",
-    "服务器与负载生成器位于两台主机，无需读取核间往返",
+    "서버와 부하 생성기가 서로 다른 호스트에 있어 코어 간 왕복 시간을 재지 않음",
+    "服务器与负载生成器位于两台主机，不测量核间往返时间",
 ];
 
 pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
     match finding {
         OfStates::NoTrial => {
-            language.choose(["no trial was run", "실행된 시행 없음", "没有运行任何试验"]).to_owned()
+            language.choose(["no trial was run", "실행한 시행 없음", "没有运行任何试验"]).to_owned()
         }
         OfStates::NoCrossCore => language.choose(NO_CROSS_CORE).to_owned(),
         OfStates::TwoHosts => language.choose(TWO_HOSTS).to_owned(),
@@ -498,7 +491,7 @@ pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
                 language,
                 "one state, {ns} between the cores, in {trials} trials; no trial lay in the other one ({other}) as a whole, \
                  {changed} changed on the way",
-                "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회. 다른 상태({other})에만 있던 시행은 없고, {changed}회는 도중에 바뀜",
+                "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회. 다른 상태({other})에만 머문 시행은 없고, {changed}회는 도중에 바뀜",
                 "单一状态，核间往返 {ns}，{trials} 次试验；没有试验完全处于另一状态（{other}），{changed} 次中途变化",
             )
         }
@@ -515,8 +508,8 @@ pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
         OfStates::Oversubscribed { threads, cpus } => localized!(
             language,
             "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
-            "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
-            "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数字也包含调度器的影响",
+            "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 수치에 스케줄러의 영향도 들어 있음",
+            "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数值也包含调度器的影响",
         ),
         OfStates::FarState => language
             .choose([
@@ -535,8 +528,8 @@ pub(super) fn of_evidence(language: Language, finding: OfEvidence<'_>) -> String
                 language,
                 "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads \
                  and wake-ups found no room",
-                "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
-                "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
+                "관찰 슬라이스 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없어 기록하지 못한 스레드와 웨이크업 {without_room}건",
+                "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒因没有空位未能记录",
             );
             if *failed == 0 {
                 seen
@@ -567,8 +560,8 @@ pub(super) fn of_evidence(language: Language, finding: OfEvidence<'_>) -> String
         OfEvidence::PlantedLeads { differences, apart } if apart.is_empty() => localized!(
             language,
             "what was planted leads with its size in each of {differences} differences from the baseline",
-            "기준과의 차이 {differences}건 모두에서 일부러 넣은 것이 그 크기로 맨 위에 옴",
-            "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
+            "기준과의 차이 {differences}건 모두에서 일부러 넣은 비용이 맨 위에 나오고 크기도 맞음",
+            "与基线的 {differences} 项差异中，人为加入的开销均居首位且大小相符",
         ),
         OfEvidence::PlantedLeads { differences, apart } => {
             let list: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
@@ -577,8 +570,8 @@ pub(super) fn of_evidence(language: Language, finding: OfEvidence<'_>) -> String
                 language,
                 "of {differences} differences from the baseline, what was planted does not lead or has another \
                  size: {list}",
-                "기준과의 차이 {differences}건 중 일부러 넣은 것이 맨 위에 오지 않거나 크기가 다른 것이 있음: {list}",
-                "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{list}",
+                "기준과의 차이 {differences}건 중 일부러 넣은 비용이 맨 위에 나오지 않거나 크기가 다른 것이 있음: {list}",
+                "与基线的 {differences} 项差异中，人为加入的开销未居首位或大小不符：{list}",
             )
         }
     }
@@ -607,14 +600,14 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
 /// `; least often uring, in 116 of 120 slices of c100-d1-m64-open50pct`.
 fn rate_held(language: Language, RateHeld { cell_id, arm, kept, of, unit }: &RateHeld) -> String {
     let slices = language.choose(match unit {
-        UnitKind::Round => ["slices", "구간", "时间片"],
+        UnitKind::Round => ["slices", "슬라이스", "时间片"],
         UnitKind::Pair => ["trials", "시행", "试验"],
     });
     localized!(
         language,
         "; {arm} kept its rate least often, in {kept} of {of} {slices} of {cell_id}",
-        ". 목표 부하율을 가장 적게 지킨 대상: {arm}({cell_id}, {slices} {of}회 중 {kept}회)",
-        "；{arm} 保持速率的次数最少：在 {cell_id} 的 {of} 个{slices}中保持了 {kept} 个",
+        ". 목표 요청률에 가장 적게 도달한 대상: {arm}({cell_id}, {slices} {of}회 중 {kept}회)",
+        "；{arm} 达到请求速率的次数最少：在 {cell_id} 的 {of} 个{slices}中达到 {kept} 个",
     )
 }
 
@@ -633,7 +626,7 @@ fn unobserved(language: Language, failed: u64) -> String {
     localized!(
         language,
         "{failed} further ones they could not observe",
-        "그 밖의 구간 {failed}개는 관찰하지 못함",
+        "그 밖의 슬라이스 {failed}개는 관찰하지 못함",
         "另有 {failed} 个时间片未能观测",
     )
 }
@@ -644,8 +637,8 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
         return localized!(
             language,
             "of {servers} arms in their cells the calls that were seen moved {least} and more of what the messages need",
-            "조건별 대상 {servers}개 모두에서, 관찰된 호출로 메시지에 필요한 양의 {least} 이상이 처리됨",
-            "各条件下共 {servers} 个方案，所见调用均足以完成消息所需的 {least} 以上",
+            "조건별 대상 {servers}개 모두에서, 관찰한 호출이 메시지 처리에 필요한 양의 {least} 이상을 처리함",
+            "各条件下共 {servers} 个方案，观测到的调用都完成了消息所需的 {least} 以上",
         );
     }
     let of_arm = |CallsLacking { cell_id, arm, share }: &CallsLacking| {
@@ -662,9 +655,9 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
         language,
         "of {servers} arms in their cells there are some whose calls, as they were seen, cannot have moved the messages, \
          so that their tables are not those of the data path; seen of what is needed, which is {least} at least: {list}",
-        "조건별 대상 {servers}개 중 관찰된 호출만으로는 메시지를 옮길 수 없어 호출 표가 데이터 경로의 것이 아닌 것이 있음. 필요한 것 중 \
-         관찰된 비율({least} 이상이어야 함): {list}",
-        "各条件下共 {servers} 个方案，其中有的仅凭所见调用无法传送消息，其调用表并非数据路径的全部；所见占所需的比例（至少应为 {least}）：{list}",
+        "조건별 대상 {servers}개 중, 관찰한 호출만으로는 메시지를 옮길 수 없어 호출 표에 데이터 경로가 다 나오지 않은 것이 있음. 필요한 양 중 관찰된 비율({least} 이상이어야 함): \
+        {list}",
+        "各条件下共 {servers} 个方案，其中有的仅凭观测到的调用无法传送消息，其调用表没有覆盖全部数据路径；观测到的占所需的比例（至少应为 {least}）：{list}",
     )
 }
 
@@ -674,7 +667,7 @@ pub(super) fn of_schedule(language: Language, finding: OfSchedule<'_>) -> String
             language,
             "{matching} of {blocks} blocks ran in the random order of seed {seed}",
             "블록 {blocks}개 중 {matching}개가 시드 {seed}의 무작위 순서대로 실행됨",
-            "{blocks} 个区组中有 {matching} 个按随机种子 {seed} 的顺序运行",
+            "{blocks} 个区组中有 {matching} 个按种子 {seed} 的随机顺序运行",
         ),
         OfSchedule::Schedule { blocks_done: ran, blocks, blocks_to_repeat, has_near_state, stopped } => {
             let done = blocks_done(language, (*ran, *blocks), *blocks_to_repeat, *has_near_state);
@@ -700,7 +693,7 @@ fn cut(language: Language, stopped: &Stopped, done: &str) -> String {
             localized!(
                 language,
                 "nothing is left to compare after {elapsed}: {done}",
-                "{elapsed} 뒤 비교할 대상이 남지 않음: {done}",
+                "{elapsed} 뒤 비교할 것이 남지 않음: {done}",
                 "{elapsed}后已没有可比较的对象：{done}",
             )
         }
@@ -758,8 +751,8 @@ pub(super) fn of_baseline(language: Language, finding: OfBaseline<'_>) -> String
         OfBaseline::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",
-                "기준을 자기 자신과 짝지은 쌍이 없음",
-                "基线从未与自身配对",
+                "기준을 자기 자신과 비교한 쌍이 없음",
+                "基线没有与自身配对",
             ])
             .to_owned(),
         OfBaseline::AgainstItself { units, unit, kind, ratio, interval } => {
@@ -768,7 +761,7 @@ pub(super) fn of_baseline(language: Language, finding: OfBaseline<'_>) -> String
             localized!(
                 language,
                 "over {units} the baseline's second run took {ratio} times the CPU per {per} of its first",
-                "{units}에서 기준의 두 번째 실행은 {per}당 CPU를 첫 번째의 {ratio}배 씀",
+                "{units}에서 기준의 두 번째 실행은 {per}당 CPU를 첫 번째 실행의 {ratio}배 씀",
                 "在 {units}中，基线第二次运行的每{per} CPU 是第一次的 {ratio} 倍",
             )
         }

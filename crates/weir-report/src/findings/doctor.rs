@@ -17,7 +17,7 @@ pub(super) fn of_cpus(language: Language, finding: OfCpus<'_>) -> String {
             let so = language.choose(match shared {
                 SharedPart::Nothing => [
                     "server and generator get a core each",
-                    "서버와 부하 생성기가 각각 다른 코어를 씀",
+                    "서버와 부하 생성기가 서로 다른 코어를 씀",
                     "服务器与负载生成器各占一个核心",
                 ],
                 SharedPart::Core => [
@@ -73,19 +73,19 @@ pub(super) fn of_speed(language: Language, finding: OfSpeed<'_>) -> String {
             .choose([
                 "no CPU quota on this control group",
                 "이 cgroup에는 CPU 할당량이 없음",
-                "此控制组没有 CPU 配额",
+                "此 cgroup 没有 CPU 配额",
             ])
             .to_owned(),
         OfSpeed::CpuQuota { cpus } => localized!(
             language,
             "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota",
-            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과가 할당량의 영향을 받음",
-            "此控制组用满 {cpus:.2} 个 CPU 的时间后会被暂停：结果会反映配额",
+            "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 할당량이 결과에 영향을 줌",
+            "此 cgroup 用满 {cpus:.2} 个 CPU 的时间后会被暂停：配额会影响结果",
         ),
         OfSpeed::NoGovernor => language
             .choose([
                 "no frequency governor visible: the host or the firmware decides",
-                "주파수 거버너가 보이지 않음. 호스트나 펌웨어가 결정함",
+                "주파수 거버너가 보이지 않음. 호스트나 펌웨어가 주파수를 결정함",
                 "看不到调频策略：由宿主机或固件决定",
             ])
             .to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn of_speed(language: Language, finding: OfSpeed<'_>) -> String {
             language,
             "{name}: the time is read without a system call",
             "{name}: 시스템 콜 없이 시각을 읽음",
-            "{name}：读取时间无需系统调用",
+            "{name}：读取时间不需要系统调用",
         ),
         OfSpeed::ClockSource { name, is_fast: false } => localized!(
             language,
@@ -162,7 +162,7 @@ pub(super) fn of_connections(language: Language, finding: OfConnections<'_>) -> 
             localized!(
                 language,
                 "a listener queues at most {most} connections (somaxconn)",
-                "대기 큐에 쌓이는 연결은 최대 {most}개(somaxconn)",
+                "리스너의 대기 큐에 쌓이는 연결은 최대 {most}개(somaxconn)",
                 "监听套接字最多排队 {most} 个连接（somaxconn）",
             )
         }
@@ -225,14 +225,14 @@ pub(super) fn of_noise(language: Language, finding: OfQuiet<'_>) -> String {
             language,
             "a cache line goes from CPU {cpu_a} to CPU {cpu_b} and back in {round_trip_ns:.0} ns now; trials are \
              compared only at like readings",
-            "캐시 라인이 CPU {cpu_a}와 CPU {cpu_b} 사이를 왕복하는 데 지금 {round_trip_ns:.0} ns. 시행은 이 값이 비슷할 때만 서로 비교함",
-            "缓存行在 CPU {cpu_a} 与 CPU {cpu_b} 之间往返目前需 {round_trip_ns:.0} ns；只在读数相近时比较各次试验",
+            "캐시 라인이 CPU {cpu_a}와 CPU {cpu_b} 사이를 왕복하는 데 지금 {round_trip_ns:.0} ns 걸림. 이 값이 비슷한 시행끼리만 비교함",
+            "缓存行在 CPU {cpu_a} 与 CPU {cpu_b} 之间往返目前需 {round_trip_ns:.0} ns；只比较读数相近的试验",
         ),
         OfQuiet::OneCpu => language
             .choose([
                 "one CPU only: nothing to read",
-                "CPU가 하나뿐이라 잴 것이 없음",
-                "只有一个 CPU：无可读取",
+                "CPU가 하나뿐이라 측정할 것이 없음",
+                "只有一个 CPU：没有可测量的",
             ])
             .to_owned(),
     }
@@ -253,13 +253,13 @@ pub(super) fn of_rungs(language: Language, finding: OfRungs<'_>) -> String {
         ],
         OfRungs::RungGives { rung: Rung::Programs } => [
             "every system call of a process by kind: count, time on a CPU and asleep, who woke whom (weir observe --trace)",
-            "프로세스의 모든 시스템 콜을 종류별로: 횟수, CPU에서 쓴 시간과 잠든 시간, 누가 누구를 깨웠는지(weir observe --trace)",
+            "프로세스의 모든 시스템 콜을 종류별로 표시: 횟수, CPU에서 쓴 시간과 잠든 시간, 누가 누구를 깨웠는지(weir observe --trace)",
             "按类别给出进程的每个系统调用：次数、在 CPU 上与睡眠的时间、谁唤醒谁（weir observe --trace）",
         ],
         OfRungs::RungGives { rung: Rung::Strace } => [
             "installed: shows what it makes of a program, and is never a measure",
-            "설치됨: strace로 보면 프로그램이 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
-            "已安装：只用来展示 strace 跟踪下程序的表现，从不用作测量值",
+            "설치됨: strace로 본 프로그램의 모습을 보여 주기만 하고, 측정값으로 쓰지 않음",
+            "已安装：只用来展示 strace 跟踪下程序的表现，不用作测量值",
         ],
     };
     language.choose(text).to_owned()

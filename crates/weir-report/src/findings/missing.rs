@@ -15,11 +15,11 @@ const FEATURES: [(&str, [&str; 3]); 23] = [
     ),
     ("descriptors-below-1024", ["descriptors below 1024", "1024 미만의 디스크립터", "1024 以下的描述符"]),
     ("one-thread-a-connection", ["one thread a connection", "연결당 스레드 하나", "每个连接一个线程"]),
-    ("deferred-task-run", ["deferred task run", "작업 지연 실행", "延迟任务运行"]),
+    ("deferred-task-run", ["deferred task run", "지연 작업 실행", "延迟任务运行"]),
     ("single-issuer", ["single issuer", "단일 제출자", "单一提交者"]),
     ("multishot-receive", ["multishot receive", "멀티샷 수신", "多次触发接收"]),
     ("no-index-array", ["ring without index array", "인덱스 배열 없는 링", "无索引数组的环"]),
-    ("registered-ring", ["registered ring", "등록된 링", "已注册的环"]),
+    ("registered-ring", ["registered ring", "등록한 링", "已注册的环"]),
     (
         "completions-skipped-on-success",
         ["completions skipped on success", "성공 시 완료 생략", "成功时省略完成项"],
@@ -55,14 +55,14 @@ pub(super) fn of_drivers(language: Language, finding: OfDrivers<'_>) -> String {
         OfDrivers::NoIoUring => language
             .choose([
                 "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)",
-                "이 커널에 io_uring이 없거나 seccomp 필터가 감추고 있음(ENOSYS)",
+                "이 커널에 io_uring이 없거나, seccomp 필터가 io_uring을 숨김(ENOSYS)",
                 "本内核没有 io_uring，或被 seccomp 过滤器隐藏（ENOSYS）",
             ])
             .to_owned(),
         OfDrivers::IoUringDisabled { level } => localized!(
             language,
             "kernel.io_uring_disabled is {level} (EPERM)",
-            "kernel.io_uring_disabled 값이 {level}임(EPERM)",
+            "kernel.io_uring_disabled가 {level}임(EPERM)",
             "kernel.io_uring_disabled 为 {level}（EPERM）",
         ),
         OfDrivers::IoUringForbidden => language
@@ -83,15 +83,15 @@ pub(super) fn of_drivers(language: Language, finding: OfDrivers<'_>) -> String {
             .choose([
                 "io_uring before 5.11 has no wait with a time limit in one call (IORING_ENTER_EXT_ARG), which this driver \
                  needs",
-                "5.11 이전 io_uring에는 한 번의 호출로 시간 제한을 두고 대기하는 기능(IORING_ENTER_EXT_ARG)이 없어 이 드라이버를 쓸 수 없음",
+                "5.11 이전 io_uring에는 호출 한 번으로 시간 제한을 두고 대기하는 기능(IORING_ENTER_EXT_ARG)이 없음. 이 드라이버는 그 기능이 필요함",
                 "5.11 之前的 io_uring 不能在一次调用中限时等待（IORING_ENTER_EXT_ARG），而本驱动需要它",
             ])
             .to_owned(),
         OfDrivers::KernelOlder { asked, running } => localized!(
             language,
             "this kernel is {running}; it cannot stand for the newer {asked}",
-            "이 커널은 {running} 버전이므로 더 새로운 {asked} 버전을 대신할 수 없음",
-            "本内核为 {running}，无法充当更新的 {asked}",
+            "이 커널은 {running} 버전이므로 더 새로운 {asked} 버전을 흉내 낼 수 없음",
+            "本内核为 {running}，无法模拟更新的 {asked}",
         ),
         OfDrivers::NoNativeAio => language
             .choose([
@@ -114,7 +114,7 @@ pub(super) fn of_programs(language: Language, finding: OfPrograms<'_>) -> String
         OfPrograms::NoProgram { program } => localized!(
             language,
             "{program} is not there, or is no program",
-            "없거나 프로그램이 아닌 파일: {program}",
+            "파일이 없거나 프로그램이 아님: {program}",
             "{program} 不存在，或不是程序",
         ),
         OfPrograms::NeverServed { trials, said } => localized!(
@@ -126,7 +126,7 @@ pub(super) fn of_programs(language: Language, finding: OfPrograms<'_>) -> String
         OfPrograms::CannotRunHere { said } => localized!(
             language,
             "it says that it cannot run here: {said}",
-            "여기서는 실행할 수 없다고 알림: {said}",
+            "이 머신에서 실행할 수 없다고 보고함: {said}",
             "它报告无法在此运行：{said}",
         ),
         OfPrograms::NoCongestionControl { name, available } => {
@@ -135,8 +135,8 @@ pub(super) fn of_programs(language: Language, finding: OfPrograms<'_>) -> String
                 language,
                 "congestion control {name} cannot be used here; there are {available} \
                  (net.ipv4.tcp_available_congestion_control)",
-                "여기서 쓸 수 없는 혼잡 제어: {name}. 쓸 수 있는 것: {available}(net.ipv4.tcp_available_congestion_control)",
-                "此处无法使用拥塞控制 {name}；可用的有 {available}（net.ipv4.tcp_available_congestion_control）",
+                "이 머신에서 쓸 수 없는 혼잡 제어: {name}. 쓸 수 있는 것: {available}(net.ipv4.tcp_available_congestion_control)",
+                "本机无法使用拥塞控制 {name}；可用的有 {available}（net.ipv4.tcp_available_congestion_control）",
             )
         }
         OfPrograms::DiskUnusable { said } => localized!(
@@ -155,20 +155,20 @@ pub(super) fn of_probes(language: Language, finding: OfProbes<'_>) -> String {
     let text = match finding {
         OfProbes::TriedOnSockets => [
             "a byte sent through it over a socket pair",
-            "소켓 쌍으로 1바이트를 보내 확인",
-            "经它在套接字对上发送一个字节",
+            "소켓 쌍으로 1바이트를 보내 확인함",
+            "经套接字对发送一个字节来确认",
         ],
         OfProbes::TriedOnFile => {
-            ["a block of a file read through it", "파일의 블록 하나를 읽어서 확인", "经它读取文件的一个块"]
+            ["a block of a file read through it", "파일의 블록 하나를 읽어 확인함", "读取文件的一个块来确认"]
         }
         OfProbes::TriedGathering => [
             "two buffers written to a file in memory",
-            "메모리 파일에 버퍼 두 개를 써서 확인",
-            "向内存文件写入两个缓冲区",
+            "메모리 파일에 버퍼 두 개를 써서 확인함",
+            "向内存文件写入两个缓冲区来确认",
         ],
-        OfProbes::BlockRead => ["a block came back", "블록을 읽어 옴", "读回了一个块"],
+        OfProbes::BlockRead => ["a block came back", "블록을 읽음", "读回了一个块"],
         OfProbes::TwoBuffers => {
-            ["two buffers in one call", "호출 한 번에 버퍼 두 개", "一次调用写入两个缓冲区"]
+            ["two buffers in one call", "호출 한 번에 버퍼 두 개를 씀", "一次调用写入两个缓冲区"]
         }
         OfProbes::ReadFrom { paths } => {
             let paths = paths.join(language.list());
@@ -186,20 +186,19 @@ pub(super) fn of_remedies(language: Language, finding: OfRemedies<'_>) -> String
         OfRemedies::AllowIoUring => [
             "run on Linux 5.11 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile, as \
              packaging/seccomp.json does",
-            "CONFIG_IO_URING이 켜진 Linux 5.11 이상에서 실행하거나, packaging/seccomp.json처럼 seccomp 프로필에서 \
-             io_uring을 허용",
+            "CONFIG_IO_URING을 켠 Linux 5.11 이상에서 실행하거나, packaging/seccomp.json처럼 seccomp 프로필에서 io_uring을 허용할 것",
             "在启用 CONFIG_IO_URING 的 Linux 5.11 或更高版本上运行，或像 packaging/seccomp.json 那样在 seccomp 配置中允许 \
              io_uring",
         ],
         OfRemedies::OpenSandbox => [
             "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring",
-            "컨테이너를 io_uring을 허용하는 --security-opt seccomp=packaging/seccomp.json으로 실행",
+            "io_uring을 허용하는 --security-opt seccomp=packaging/seccomp.json 옵션으로 컨테이너를 실행할 것",
             "以 --security-opt seccomp=packaging/seccomp.json（允许 io_uring）运行容器",
         ],
         OfRemedies::InstallProgram => [
             "install it, or write its path in the study file",
-            "설치하거나 연구 파일에 경로를 적을 것",
-            "安装它，或在研究文件中写明其路径",
+            "설치하거나 실험 파일에 경로를 적을 것",
+            "安装它，或在实验文件中写明其路径",
         ],
     };
     language.choose(text).to_owned()

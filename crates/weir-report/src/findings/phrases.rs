@@ -11,7 +11,7 @@ use crate::{
 pub(super) fn failed_trial(language: Language, failed: &FailedTrial) -> String {
     let reason = failed.reason.map(|reason| exclusion(language, reason).to_owned());
     let lost = [
-        (failed.listen_overflows, ["full accept queue", "가득 찬 연결 대기열", "连接队列已满"]),
+        (failed.listen_overflows, ["full accept queue", "연결 대기열 가득 참", "连接队列已满"]),
         (failed.syn_retransmits, ["SYN sent again", "SYN 재전송", "SYN 重传"]),
     ];
     let lost = lost.into_iter().filter(|(times, _)| *times > 0);
@@ -36,10 +36,10 @@ fn counted(language: Language, what: &str, times: u64) -> String {
 fn failure_class(class: FailureClass) -> [&'static str; 3] {
     match class {
         FailureClass::Refused => ["refused", "연결 거부", "连接被拒"],
-        FailureClass::Reset => ["reset", "연결 재설정", "连接被重置"],
+        FailureClass::Reset => ["reset", "연결 리셋", "连接被重置"],
         FailureClass::ConnectTimeout => ["connect timeout", "연결 시간 초과", "连接超时"],
         FailureClass::ResponseTimeout => ["response timeout", "응답 시간 초과", "响应超时"],
-        FailureClass::CutShort => ["cut short", "응답 잘림", "响应不完整"],
+        FailureClass::CutShort => ["cut short", "응답이 잘림", "响应不完整"],
         FailureClass::WrongBytes => ["wrong bytes", "잘못된 바이트", "字节有误"],
         FailureClass::WrongStatus => ["wrong status", "다른 상태 코드", "状态码不符"],
         FailureClass::Malformed => ["malformed", "형식이 잘못된 응답", "格式错误"],
@@ -64,14 +64,14 @@ pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static s
         ExclusionKind::NeighbourFailed => {
             ["neighbour failed", "함께 실행한 프로세스 실패", "同时运行的进程失败"]
         }
-        ExclusionKind::HostLost => ["host lost", "호스트 연결 끊김", "主机失联"],
+        ExclusionKind::HostLost => ["host lost", "호스트와의 연결 끊김", "主机失联"],
         ExclusionKind::InFarState => {
             ["in the far state", "코어 간 지연이 긴 상태(far)", "核间延迟较长（far）"]
         }
         ExclusionKind::InNearState => {
             ["in the near state", "코어 간 지연이 짧은 상태(near)", "核间延迟较短（near）"]
         }
-        ExclusionKind::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],
+        ExclusionKind::WithoutFigure => ["without this figure", "이 수치 없음", "缺少该数值"],
     })
 }
 

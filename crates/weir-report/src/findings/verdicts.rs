@@ -13,25 +13,25 @@ use crate::{
 pub(super) fn of_units(language: Language, finding: OfUnits<'_>) -> String {
     match finding {
         OfUnits::NothingMeasured => {
-            language.choose(["nothing was measured", "측정된 것이 없음", "没有测得任何数据"]).to_owned()
+            language.choose(["nothing was measured", "측정값 없음", "没有测得任何数据"]).to_owned()
         }
         OfUnits::NoCapacity { said } => localized!(
             language,
             "no arm runs here, so that none gave a capacity of which its rate is a share: {said}",
-            "이 조건에서는 어느 대상도 실행되지 않아 부하율의 기준이 될 처리 용량을 얻지 못함: {said}",
-            "此条件下没有方案能运行，无法测得可供换算负载速率的容量：{said}",
+            "이 조건에서는 실행되는 대상이 없어, 요청률의 기준이 되는 처리 능력을 구하지 못함: {said}",
+            "此条件下没有方案能运行，无法测得换算请求速率所需的处理能力：{said}",
         ),
         OfUnits::OneUnit { unit } => {
             let units = units_of(language, 1, *unit);
             localized!(
                 language,
                 "{units} alone has no interval",
-                "{units}뿐이라 구간이 없음",
-                "只有 {units}，没有区间",
+                "{units}뿐이라 신뢰구간이 없음",
+                "只有 {units}，没有置信区间",
             )
         }
         OfUnits::NoPairLeft => {
-            language.choose(["no pair is left", "남은 쌍이 없음", "没有剩余的配对"]).to_owned()
+            language.choose(["no pair is left", "남은 쌍 없음", "没有剩余的配对"]).to_owned()
         }
         OfUnits::Excluded { reason, count } => {
             let reason = exclusion(language, *reason);
@@ -46,8 +46,8 @@ pub(super) fn of_units(language: Language, finding: OfUnits<'_>) -> String {
         OfUnits::IncludesNone { none, .. } => localized!(
             language,
             "the measured difference may be chance: the interval includes {none}",
-            "측정된 차이가 우연일 수 있습니다(구간이 {none}을 포함)",
-            "测得的差异可能出于偶然（区间包含 {none}）",
+            "측정된 차이가 우연일 수 있습니다(신뢰구간이 {none}을 포함)",
+            "测得的差异可能出于偶然（置信区间包含 {none}）",
         ),
         OfUnits::NotSignificant { p_value } => {
             let p = format::probability(Some(*p_value));
@@ -87,19 +87,19 @@ pub(super) fn of_arms(language: Language, finding: OfArms<'_>) -> String {
         OfArms::RateNotKept { arm, missed, trials } => localized!(
             language,
             "{arm} did not keep the offered rate in {missed} of {trials} trials",
-            "{arm}: 시행 {trials}회 중 {missed}회에서 목표 부하율을 지키지 못함",
-            "{arm}：{trials} 次试验中有 {missed} 次未能保持设定的负载速率",
+            "{arm}: {trials}회 중 {missed}회에서 목표 요청률에 도달하지 못함",
+            "{arm}：{trials} 次中有 {missed} 次未达到目标请求速率",
         ),
         OfArms::RateMissed { arm, kept, of, unit } => {
             let slices = language.choose(match unit {
-                UnitKind::Round => ["slices", "구간", "时间片"],
+                UnitKind::Round => ["slices", "슬라이스", "时间片"],
                 UnitKind::Pair => ["trials", "시행", "试验"],
             });
             localized!(
                 language,
                 "{arm} kept the offered rate in {kept} of {of} {slices}, and 95 % are needed",
-                "{arm}: {slices} {of}회 중 {kept}회에서만 목표 부하율을 지킴(95 % 필요)",
-                "{arm}：{of} 个{slices}中只有 {kept} 个保持了设定的负载速率（需要 95 %）",
+                "{arm}: {slices} {of}회 중 {kept}회만 목표 요청률에 도달함(95 % 필요)",
+                "{arm}：{of} 个{slices}中只有 {kept} 个达到目标请求速率（需要 95%）",
             )
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn of_figures(language: Language, finding: OfFigures<'_>) -> String {
         OfFigures::LagTooLarge { arm, share } if *share >= 2.0 => localized!(
             language,
             "the generator's p99 lag against {arm} is {share:.0} times the median response time",
-            "{arm}: 부하 생성기의 p99 전송 지연이 응답시간 중앙값의 {share:.0}배임",
+            "{arm}: 부하 생성기의 p99 전송 지연이 응답 시간 중앙값의 {share:.0}배임",
             "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share:.0} 倍",
         ),
         OfFigures::LagTooLarge { arm, share } => {
@@ -127,7 +127,7 @@ pub(super) fn of_figures(language: Language, finding: OfFigures<'_>) -> String {
             localized!(
                 language,
                 "the generator's p99 lag against {arm} is {share} of the median response time",
-                "{arm}: 부하 생성기의 p99 전송 지연이 응답시간 중앙값의 {share}임",
+                "{arm}: 부하 생성기의 p99 전송 지연이 응답 시간 중앙값의 {share}임",
                 "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
             )
         }
@@ -161,8 +161,8 @@ fn effect_moves(language: Language, lag_1: f64, (first, second): (f64, f64)) -> 
         language,
         "the effect moved during the run: lag-1 correlation {lag}; first half {first}, second half {second}; the \
          interval allows for it",
-        "측정하는 동안 효과가 변함: 이웃한 단위 간 상관계수 {lag}, 전반 {first}, 후반 {second}. 구간에 반영되어 있음",
-        "测量期间效应发生了变化：相邻单元的相关系数 {lag}，前半段 {first}，后半段 {second}；区间已计入这一变化",
+        "측정하는 동안 효과가 변함: 이웃한 단위 간 상관계수 {lag}, 전반 {first}, 후반 {second}. 신뢰구간에 반영됨",
+        "测量期间效应发生了变化：相邻单元的相关系数 {lag}，前半段 {first}，后半段 {second}；置信区间已计入这一变化",
     )
 }
 
@@ -185,7 +185,7 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
                 language,
                 "{arm} had closed {connections} connections, which were opened again before its {slices} slices and not in \
                  them",
-                "{arm}: 스스로 닫은 연결 {connections}개를 슬라이스 {slices}개가 시작되기 전에 다시 열었음(측정에는 포함되지 않음)",
+                "{arm}: 닫힌 연결 {connections}개를 슬라이스 {slices}개가 시작되기 전에 다시 열었음(측정에는 포함하지 않음)",
                 "{arm}：已关闭 {connections} 个连接，在其 {slices} 个时间片开始之前重新打开，不计入测量",
             )
         }
@@ -195,24 +195,24 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
                 language,
                 "{arm} worked on although it was stopped between its slices, with {share} of a CPU ({trials} trials): it \
                  took that from the others",
-                "{arm}: 슬라이스 사이에 멈췄는데도 CPU의 {share}를 계속 사용함(시행 {trials}회). 다른 대상의 측정에 영향을 줌",
-                "{arm}：在时间片之间已被暂停，却仍占用一个 CPU 的 {share}（{trials} 次试验），影响了其他方案",
+                "{arm}: 슬라이스 사이에 정지시켰는데도 CPU의 {share}를 계속 씀(시행 {trials}회). 그만큼 다른 대상의 CPU를 빼앗음",
+                "{arm}：在时间片之间已被暂停，却仍占用一个 CPU 的 {share}（{trials} 次试验），占去了其他方案的 CPU",
             )
         }
         OfCells::WorkersNotTold { arm, workers } => localized!(
             language,
             "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
              {workers} alone",
-            "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 조건에서만 실행함",
-            "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的条件下运行",
+            "{arm}: 명령에 워커 수를 적는 자리가 없어 워커 수를 지정할 수 없음. 워커 {workers}개인 조건에서만 실행함",
+            "{arm}：命令中没有填写工作线程数的位置，无法指定其数量，因此只在工作线程数为 {workers} 的条件下运行",
         ),
         OfCells::RanBefore { arm } => localized!(
             language,
             "{arm} ran before the study, which did not choose its CPUs, its options or its state, and did not stop it \
              between slices; it is one process in all rounds, so the interval has nothing of how its starts differ",
-            "{arm}: 연구 전부터 실행 중이던 서버라서 CPU 고정, 옵션, 상태를 연구가 정하지 않았고 슬라이스 사이에 멈추지도 않음. 모든 라운드가 한 \
-             프로세스이므로 시작할 때마다 생기는 차이는 구간에 들어 있지 않음",
-            "{arm}：在研究之前就已运行，其 CPU 绑定、选项和状态都不由研究决定，时间片之间也不会暂停；所有轮次都是同一个进程，因此区间不包含每次启动之间的差异",
+            "{arm}: 실험 전부터 실행 중이던 서버임. CPU 고정, 옵션, 상태를 실험이 정하지 않았고 슬라이스 사이에 정지시키지도 않음. 모든 라운드가 한 프로세스이므로, 시작할 때마다 생기는 \
+            차이는 신뢰구간에 들어 있지 않음",
+            "{arm}：在实验之前就已运行。其 CPU 绑定、选项和状态不由实验决定，时间片之间也不会暂停。所有轮次都是同一个进程，因此置信区间不含各次启动之间的差异",
         ),
         OfCells::WholeTrials { why } => {
             let why = language.choose(why.words());
@@ -229,7 +229,7 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
                 language,
                 "{arm} used {share} of a CPU while it waited and was stopped between its slices in {stopped} of {runs} \
                  runs",
-                "{arm}: 기다리는 동안 CPU 하나의 {share}를 써서 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
+                "{arm}: 대기하는 동안 CPU 하나의 {share}를 씀. 실행 {runs}회 중 {stopped}회는 슬라이스 사이에 정지시킴",
                 "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
             )
         }
@@ -240,9 +240,8 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
 const NO_PLACEBO: [&str; 3] = [
     "two builds of one program: the layout of their code alone can move a figure by more than its interval; \
                  the baseline's source built once more, as a further arm (--placebo), shows by how much",
-    "한 프로그램의 두 빌드입니다. 코드 배치만으로도 수치가 구간보다 크게 달라질 수 있습니다. 기준의 소스를 한 번 더 빌드해 비교 대상으로 추가하면\
-                 (--placebo) 그 크기를 볼 수 있습니다",
-    "同一程序的两个构建：仅代码布局就可能使数值变动超出区间；把基线的源码再构建一次作为另一个方案（--placebo），即可看出幅度",
+    "한 프로그램의 두 빌드입니다. 코드 배치만 바뀌어도 수치가 신뢰구간보다 크게 달라질 수 있습니다. 기준의 소스를 한 번 더 빌드해 비교 대상으로 추가하면(--placebo) 그 크기를 알 수 있습니다",
+    "同一程序的两个构建：仅代码布局变化就可能使数值变动超出置信区间。把基线的源码再构建一次作为另一个方案（--placebo），即可看出幅度",
 ];
 
 pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String {
@@ -250,8 +249,8 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
         OfDecision::NoEqualRate => language
             .choose([
                 "the generator was the limit, and no open-loop cell shows both arms at one equal rate",
-                "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
-                "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
+                "부하 생성기가 한계였고, 두 대상을 같은 요청률로 비교한 개방형 조건이 없음",
+                "瓶颈在负载生成器，且没有开环条件以相同请求速率比较双方",
             ])
             .to_owned(),
         OfDecision::IncludesBound { bound } => {
@@ -259,8 +258,8 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
             localized!(
                 language,
                 "the interval includes the bound {bound}",
-                "구간이 목표 값 {bound}을(를) 포함함",
-                "区间包含目标值 {bound}",
+                "신뢰구간이 목표 값 {bound}을(를) 포함함",
+                "置信区间包含目标值 {bound}",
             )
         }
         OfDecision::WithinPlacebos { floor } => {
@@ -268,21 +267,21 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
             localized!(
                 language,
                 "a placebo differs by {floor}, and with so much more or less the bound is not clear of the interval",
-                "위약의 차이가 {floor}이며, 구간을 그만큼 넓히면 목표 값을 포함함",
-                "安慰剂的差别为 {floor}，区间按此放宽后包含目标值",
+                "플라세보의 차이가 {floor}이며, 신뢰구간을 그만큼 넓히면 목표 값을 포함함",
+                "安慰剂的差异为 {floor}，置信区间按此放宽后包含目标值",
             )
         }
         OfDecision::NoUnitLeft => language
             .choose([
                 "too few trials are left that can be compared; the notes say why",
-                "비교할 수 있는 시행이 너무 적게 남음(이유는 참고 사항에 있음)",
+                "비교할 수 있는 시행이 너무 적음(이유는 참고 사항 참조)",
                 "可比较的试验所剩过少（原因见说明）",
             ])
             .to_owned(),
         OfDecision::OtherStates => language
             .choose([
                 "the two sides were met in different machine states only",
-                "두 쪽이 서로 다른 머신 상태에서만 측정됨",
+                "양쪽이 서로 다른 머신 상태에서만 측정됨",
                 "双方只在不同的机器状态下测得",
             ])
             .to_owned(),
@@ -296,7 +295,7 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
                 language,
                 "{witness}: no valid figure, so the verdict is not confirmed",
                 "{witness}: 유효한 수치가 없어 판정을 확인할 수 없음",
-                "{witness}：没有有效数值，判定未获证实",
+                "{witness}：未取得有效数据，无法确认结论",
             )
         }
         OfDecision::WitnessOtherState { witness } => {
@@ -305,7 +304,7 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
                 language,
                 "{witness}: measured in the machine's other state only, so the verdict is not confirmed",
                 "{witness}: 머신의 다른 상태에서만 측정되어 판정을 확인할 수 없음",
-                "{witness}：只在机器的另一状态下测得，判定未获证实",
+                "{witness}：只在机器的另一状态下测得，无法确认结论",
             )
         }
         OfDecision::Witness { witness, seen, bearing } => held(language, *witness, (seen, *bearing)),
@@ -319,14 +318,14 @@ fn held(language: Language, witness: Witness, (seen, bearing): (&WitnessFigure, 
     let units = seen.units;
     let bearing = language.choose(match bearing {
         WitnessBearing::Supports => {
-            ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"]
+            ["which does not contradict this", "판정과 어긋나지 않음", "与判定不矛盾"]
         }
         WitnessBearing::Uncertain => [
             "which is too uncertain to confirm this",
-            "불확실성이 커서 결과를 확인할 수 없음",
-            "不确定性过大，不足以证实此结论",
+            "불확실성이 커서 판정을 확인할 수 없음",
+            "不确定性过大，无法确认判定",
         ],
-        WitnessBearing::Contradicts => ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
+        WitnessBearing::Contradicts => ["which contradicts this", "판정과 어긋남", "与判定矛盾"],
     });
     localized!(
         language,
@@ -345,8 +344,8 @@ fn witness_name(language: Language, witness: Witness) -> String {
         Witness::AchievedRates => language
             .choose([
                 "with the slices that missed the rate",
-                "부하율을 지키지 못한 구간까지 포함하면",
-                "计入未保持速率的时间片时",
+                "요청률에 도달하지 못한 슬라이스까지 포함하면",
+                "计入未达到请求速率的时间片时",
             ])
             .to_owned(),
         Witness::EqualRate { per_second } => {
@@ -354,8 +353,8 @@ fn witness_name(language: Language, witness: Witness) -> String {
             localized!(
                 language,
                 "at an equal rate of {rate}",
-                "같은 부하율 {rate}에서",
-                "在相同速率 {rate} 下"
+                "같은 요청률 {rate}에서",
+                "在相同请求速率（{rate}）下"
             )
         }
     }

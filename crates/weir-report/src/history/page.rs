@@ -18,12 +18,12 @@ use crate::{
     words::{self, Word},
 };
 
-const TITLE: [&str; 3] = ["Results by commit", "커밋별 결과", "按提交的结果"];
+const TITLE: [&str; 3] = ["Results by commit", "커밋별 결과", "各提交的结果"];
 
 const NOTHING: [&str; 3] = [
     "No finished study and no stored comparison was found.",
-    "끝난 연구도 저장된 비교도 없습니다.",
-    "没有已完成的研究，也没有已存储的比较。",
+    "끝난 실험과 저장된 비교가 없습니다.",
+    "没有已完成的实验，也没有已保存的比较。",
 ];
 
 /// The page, below what it begins with.

@@ -138,7 +138,7 @@ fn a_page_has_a_chart_and_escapes_what_was_stored() {
     let text = terminal(&odd, Language::English, 100);
     assert!(!text.contains('\u{1b}'), "{text}");
     let empty = html_below(&History::default(), Language::Korean, &maud::Markup::default());
-    assert!(empty.contains("저장된 비교도 없습니다"), "{empty}");
+    assert!(empty.contains("저장된 비교가 없습니다"), "{empty}");
 }
 
 #[test]

@@ -59,8 +59,8 @@ pub(super) fn section(view: &View<'_>) -> Markup {
         language,
         "What sentences above lead to. In each cell: {what} of every arm over that of its baseline. `weir export` has every \
          figure of a cell under its identifier.",
-        "위 문장들이 가리키는 조건입니다. 조건마다 비교 대상의 {what}을 기준으로 나눈 값입니다. 조건의 모든 수치는 `weir export`에 이 식별자로 들어 있습니다.",
-        "上文各句所指的条件。每个条件：各方案的{what}与其基线之比。条件的全部数值见 `weir export`，以此标识符列出。",
+        "위 문장에 나온 조건입니다. 조건마다 비교 대상의 {what}을 기준으로 나눈 값을 표시합니다. 조건의 모든 수치는 `weir export`에서 이 식별자로 찾을 수 있습니다.",
+        "上文提到的条件。每个条件给出各方案的{what}与其基线之比。条件的全部数值见 `weir export`，按此标识符列出。",
     );
     html! {
         @if !view.cells.is_empty() {

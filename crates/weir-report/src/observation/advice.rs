@@ -37,8 +37,8 @@ pub(super) fn slept(observation: &Observation, language: Language) -> Option<Str
     Some(localized!(
         language,
         "Asleep, all threads together, of the time of the window: {calls}.",
-        "잠든 시간(모든 스레드 합계, 구간 대비): {calls}.",
-        "睡眠时间（所有线程合计，占时段之比）：{calls}。",
+        "잠든 시간(모든 스레드 합계, 관찰 구간 대비): {calls}.",
+        "睡眠时间（所有线程合计，占观测窗口之比）：{calls}。",
     ))
 }
 
@@ -58,7 +58,7 @@ fn waited_for(waits_for: WaitsFor, language: Language) -> &'static str {
         WaitsFor::Operations => {
             ["for operations that it has in flight", "진행 중인 자신의 작업 대기", "等待自己在途的操作"]
         }
-        WaitsFor::Time => ["for time to pass", "정해진 시간이 지날 때까지", "等待时间过去"],
+        WaitsFor::Time => ["for time to pass", "정해진 시간까지 대기", "等待一段时间"],
         WaitsFor::Own => [
             "for threads or children of its own",
             "자신의 스레드나 자식 프로세스 대기",
@@ -81,9 +81,10 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
                 language,
                 "{call} hands over one operation at a time: {calls} calls for {operations} operations. Those that are \
                  known before the first is waited for can go together; {batch} at once are {batched} calls.",
-                "{call}이(가) 작업을 하나씩 넘깁니다. 작업 {operations}개에 호출 {calls}회. 첫 작업을 기다리기 전에 알고 있는 작업은 함께 넘길 수 있으며, {batch}개씩 \
-                 넘기면 호출은 {batched}회입니다.",
-                "{call} 每次只提交一个操作：{operations} 个操作用了 {calls} 次调用。在等待第一个之前就已知的操作可以一起提交；每次 {batch} 个，则为 {batched} 次调用。",
+                "{call}이(가) 작업을 하나씩 넘깁니다. 작업 {operations}개에 호출이 {calls}회입니다. 첫 작업의 완료를 기다리기 전에 이미 알고 있는 작업은 함께 넘길 수 \
+                있습니다. {batch}개씩 넘기면 호출은 {batched}회입니다.",
+                "{call} 每次只提交一个操作：{operations} 个操作用了 {calls} 次调用。在等待第一个操作之前就已知的操作可以一起提交。每次提交 {batch} 个，则为 {batched} \
+                次调用。",
             ))
         }
         Advice::KeepOpen { files, opens, path, path_opens } => {
@@ -93,10 +94,10 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
                 language,
                 "It opened the same names again and again: {files} names {opens} times, most often {path}, {path_opens} times. \
                  Whoever keeps the descriptors (nginx: open_file_cache) opens each once, which is {files} opens.",
-                "같은 이름을 거듭 열었습니다. 이름 {files}개를 {opens}회 열었고, 가장 자주 연 것은 {path}({path_opens}회)입니다. 디스크립터를 열어 둔 채 쓰면(nginx: \
-                 open_file_cache) 각각 한 번씩, 모두 {files}회만 열면 됩니다.",
-                "它反复打开同样的名称：{files} 个名称打开了 {opens} 次，最多的是 {path}，{path_opens} 次。保留已打开的描述符（nginx：open_file_cache），则每个只需打开一次，共 \
-                 {files} 次。",
+                "같은 파일을 거듭 열었습니다. 이름 {files}개를 {opens}회 열었고, 가장 자주 연 파일은 {path}({path_opens}회)입니다. 디스크립터를 닫지 않고 다시 \
+                쓰면(nginx: open_file_cache) 파일마다 한 번씩, 모두 {files}회만 열면 됩니다.",
+                "同样的文件被反复打开：{files} 个名称打开了 {opens} 次，最多的是 {path}，{path_opens} \
+                次。保留已打开的描述符（nginx：open_file_cache），则每个只需打开一次，共 {files} 次。",
             ))
         }
         Advice::ToWorkers { submitted, to_workers } => {
@@ -106,8 +107,9 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
                 "{share} of the operations of its rings went to worker threads of the kernel (io-wq), which make a \
                  blocking call for each. That costs more than the same call made directly, and a larger batch does not \
                  change it.",
-                "링에 제출한 작업의 {share}가 커널의 워커 스레드(io-wq)로 넘어갔습니다. 워커가 작업마다 블로킹 호출을 하므로 같은 호출을 직접 하는 것보다 비쌉니다. 더 많이 묶어도 달라지지 않습니다.",
-                "其环上 {share} 的操作交给了内核的工作线程（io-wq），由它们逐个执行阻塞调用：比直接进行同样的调用更贵，加大批量也不会改变这一点。",
+                "링에 제출한 작업의 {share}를 커널의 워커 스레드(io-wq)가 처리했습니다. 워커 스레드는 작업마다 블로킹 호출을 하므로, 같은 호출을 직접 하는 것보다 비용이 큽니다. 더 \
+                많이 묶어 제출해도 달라지지 않습니다.",
+                "环上 {share} 的操作交给了内核的工作线程（io-wq），由它们逐个执行阻塞调用。这比直接进行同样的调用开销更大，加大批量也不会改变。",
             ))
         }
     }
@@ -121,24 +123,25 @@ fn overlap(call: &str, waits_for: WaitsFor, calls: u64, language: Language) -> O
             language,
             "It called {call} {calls} times and slept until changes were on the disk. One call after several changes (a \
              transaction), instead of one after each, makes them as many times fewer.",
-            "{call}을(를) {calls}회 호출하고 변경 내용이 디스크에 기록될 때까지 잠들었습니다. 변경할 때마다가 아니라 여러 변경을 모아(트랜잭션) 한 번 호출하면 횟수가 그만큼 줄어듭니다.",
-            "它调用了 {calls} 次 {call}，并睡眠等待更改写入磁盘。不在每次更改后调用，而在多次更改之后调用一次（一个事务），次数便成倍减少。",
+            "{call}을(를) {calls}회 호출하고, 변경 내용이 디스크에 기록될 때까지 잠들었습니다. 변경할 때마다 호출하지 말고 여러 변경을 모아(트랜잭션) 한 번 호출하면 횟수가 그만큼 \
+            줄어듭니다.",
+            "它调用了 {calls} 次 {call}，并睡眠等待更改写入磁盘。不要每次更改后都调用，而是在多次更改之后调用一次（一个事务），次数便成倍减少。",
         ),
         WaitsFor::File => localized!(
             language,
             "A thread has one {call} in flight at a time. Several that are handed over together (io_uring, libaio) or made \
              by several threads are waited for together.",
-            "스레드 하나가 한 번에 진행하는 {call}은(는) 하나입니다. 여러 개를 함께 넘기거나(io_uring, libaio) 여러 스레드에서 호출하면 함께 기다립니다.",
-            "一个线程同时只有一个在途的 {call}。把若干个一起提交（io_uring、libaio），或由多个线程发出，便可一起等待。",
+            "스레드 하나는 {call}을(를) 한 번에 하나만 진행합니다. 여러 개를 함께 넘기거나(io_uring, libaio) 여러 스레드에서 호출하면 한꺼번에 기다립니다.",
+            "一个线程同时只有一个在途的 {call}。把多个一起提交（io_uring、libaio），或由多个线程发出，便可一起等待。",
         ),
         WaitsFor::FileOrPeer => localized!(
             language,
             "Where {call} is of a file, a thread has one in flight at a time, and several that are handed over together \
              (io_uring) or made by several threads are waited for together; of a pipe, a socket or a terminal it waits \
              for the other end.",
-            "{call} 대상이 파일이면 스레드 하나가 한 번에 하나씩만 진행하며, 여러 개를 함께 넘기거나(io_uring) 여러 스레드에서 호출하면 함께 기다립니다. 파이프·소켓·터미널이면 상대편을 \
-             기다리는 것입니다.",
-            "若 {call} 针对文件，则一个线程同时只有一个在途，把若干个一起提交（io_uring）或由多个线程发出便可一起等待；若针对管道、套接字或终端，则是在等另一端。",
+            "{call} 대상이 파일이면 스레드 하나가 한 번에 하나만 진행합니다. 여러 개를 함께 넘기거나(io_uring) 여러 스레드에서 호출하면 한꺼번에 기다립니다. 파이프·소켓·터미널이면 \
+            상대편을 기다리는 것입니다.",
+            "若 {call} 针对文件，则一个线程同时只有一个在途；把多个一起提交（io_uring）或由多个线程发出，便可一起等待。若针对管道、套接字或终端，则是在等待另一端。",
         ),
         WaitsFor::Peer
         | WaitsFor::Readiness
@@ -158,10 +161,10 @@ fn coalesce(call: &str, (calls, bytes): (u64, u64), gathered: u64, language: Lan
         "{call} moves {each} a call. Gather first, before any other I/O model: in pieces of {piece} (a larger buffer, \
          writev) the same bytes are {gathered} calls instead of {calls}. That goes for bytes that nobody waits for in \
          between: not for a request and its answer.",
-        "{call} 한 번에 {each}만 옮깁니다. I/O 모델을 바꾸기 전에 먼저 모으십시오. {piece}씩(더 큰 버퍼, writev) 옮기면 같은 바이트에 호출 {calls}회 대신 \
-         {gathered}회입니다. 중간에 기다리는 쪽이 없는 바이트에만 해당하며, 요청과 응답은 모을 수 없습니다.",
-        "{call} 每次调用只传输 {each}。在更换 I/O 模型之前先合并：以 {piece} 为一块（更大的缓冲区、writev），同样的字节只需 {gathered} 次调用，而非 \
-         {calls} 次。这只适用于其间无人等待的字节，不适用于请求与其应答。",
+        "{call}은(는) 한 번에 {each}만 옮깁니다. I/O 모델을 바꾸기 전에 먼저 모아서 처리하십시오. {piece}씩(더 큰 버퍼, writev) 옮기면 같은 바이트에 호출이 \
+        {calls}회에서 {gathered}회로 줄어듭니다. 중간에 기다리는 쪽이 없는 바이트에만 해당합니다. 요청과 응답은 모을 수 없습니다.",
+        "{call} 每次调用只传输 {each}。在更换 I/O 模型之前先合并：以 {piece} 为一块（更大的缓冲区、writev），同样的字节只需 {gathered} 次调用，而不是 {calls} \
+        次。这只适用于中间没有一方在等待的字节，不适用于请求与其应答。",
     )
 }
 

@@ -211,11 +211,14 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
          time in which an idle CPU wakes up for it. Empty: the share of them that found nothing to do (EAGAIN). Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
          time as it was while traced, each step twice the one before; half of them took less than p50 says, and 99 % \
          less than p99.",
-        "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 비율. 1회: 호출당 CPU 시간(커널 진입·복귀 포함, softirq 제외). 비중·1회·CPU에서는 \
-         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 깨었거나 선점된 뒤 실행되기까지의 시간. 쉬던 코어가 깨어나는 시간이 들어 있으며, 스레드 표에는 들어 있지 않습니다. 빈손: 그중 할 일이 없던 호출(EAGAIN)의 비율. 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
-         칸은 앞 칸의 두 배입니다. 절반은 p50, 99 %는 p99보다 빨리 끝났습니다.",
-        "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：被唤醒或被抢占后到运行前的时间，含空闲 CPU 被唤醒所需的时间（线程表中不含）。空手：其中无事可做（EAGAIN）的比例。\
-         返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍；一半的调用短于 p50，99 % 短于 p99。",
+        "모든 호출을 커널이 셌으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 비율. 1회: 호출당 CPU 시간(커널 진입과 복귀 포함, softirq 제외). 비중, 1회, CPU에서는 추적 \
+        때문에 늘어난 몫을 뺐습니다. 대기: 모든 호출에서 잠든 시간의 합. CPU 대기: 깨어나거나 선점된 뒤 실행되기까지의 시간. 유휴 CPU가 깨어나는 시간도 들어 있으며, 이 시간은 스레드 표에는 \
+        들어 있지 않습니다. 빈 호출: 할 일을 찾지 못한 호출(EAGAIN)의 비율. 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적하는 동안의 경과 시간별 호출 수이며, 한 칸은 \
+        앞 칸의 두 배입니다. 호출의 절반은 p50, 99 %는 p99보다 빨리 끝났습니다.",
+        "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU \
+        均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：被唤醒或被抢占后到运行前的时间，含空闲 CPU \
+        被唤醒所需的时间（线程表中不含）。空返回：其中没有可处理内容（EAGAIN）的比例。返回：传输为字节，等待为事件，提交为操作数。曲线为跟踪期间按实际耗时分布的调用次数，每格是前一格的两倍；一半的调用短于 p50，99 % \
+        短于 p99。",
     ]);
     let mut lines = sentences::about_calls(trace, language);
     lines.extend(sentences::losses(observation, trace, language));
@@ -242,12 +245,12 @@ fn threads(observation: &Observation, language: Language) -> Block {
 }
 
 fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block {
-    let title = language.choose(["Who woke whom", "누가 누구를 깨웠나", "谁唤醒了谁"]);
+    let title = language.choose(["Who woke whom", "누가 누구를 깨웠는지", "谁唤醒了谁"]);
     let help = language.choose([
         "In a softirq the thread that is named only had the CPU; on loopback it is the one that sent. Slept: how long \
          each sleep that ended so had lasted.",
-        "softirq 안에서는 이름이 적힌 스레드가 그때 CPU에 있었을 뿐입니다. 루프백에서는 보낸 쪽이 그 스레드입니다. 잠: 그렇게 끝난 잠의 평균 길이입니다.",
-        "在软中断中，所列线程只是当时占有 CPU；在环回上它就是发送方。睡眠：如此结束的每次睡眠的平均时长。",
+        "softirq 안에서는, 이름이 적힌 스레드가 그때 CPU에 있었을 뿐입니다. 루프백에서는 보낸 스레드입니다. 잠든 시간: 이 웨이크업으로 끝난 수면의 평균 길이입니다.",
+        "在软中断中，所列线程只是当时占有 CPU；在环回上它就是发送方。睡眠：被如此唤醒的睡眠的平均时长。",
     ]);
     let mut lines = Vec::new();
     if trace.wakes_left_out > 0 {
@@ -255,8 +258,8 @@ fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block 
         lines.push(localized!(
             language,
             "{count} less frequent pairs are not kept.",
-            "덜 잦은 쌍 {count}개는 기록하지 않았습니다.",
-            "另有 {count} 对较少见的未保存。",
+            "횟수가 적은 쌍 {count}개는 기록하지 않았습니다.",
+            "另有 {count} 对次数较少的未保存。",
         ));
     }
     Block {
@@ -274,8 +277,8 @@ fn softirqs(trace: &Trace, language: Language) -> Block {
         Some(true) => language.choose(SOFTIRQS_ARE_APART),
         _ => language.choose([
             "Those that ran while an observed thread had the CPU are within that thread's time.",
-            "관찰한 스레드가 CPU에 있을 때 실행된 것은 그 스레드의 시간에 들어 있습니다.",
-            "在被观测线程占有 CPU 时运行的，已计入该线程的时间。",
+            "관찰한 스레드가 CPU에 있을 때 실행된 softirq는 그 스레드의 시간에 들어 있습니다.",
+            "在被观测线程占有 CPU 时运行的软中断，已计入该线程的时间。",
         ]),
     };
     let table = tables::softirqs(trace, language);
@@ -294,8 +297,8 @@ pub(super) fn operations(trace: &Trace, language: Language) -> Block {
     let help = language.choose([
         "To workers: the share that the kernel gave to its worker threads (io-wq), where each is a blocking call of another \
          thread. Operations that a thread of the kernel submits (SQPOLL) are in the table where it belongs to the process.",
-        "워커로: 커널이 워커 스레드(io-wq)로 넘긴 비율. 거기서는 각 작업이 다른 스레드의 블로킹 호출입니다. 커널 스레드(SQPOLL)가 제출한 작업은 그 스레드가 프로세스에 속하면 \
-         표에 들어 있습니다.",
+        "워커로: 커널이 워커 스레드(io-wq)로 넘긴 비율. 이 작업은 다른 스레드의 블로킹 호출이 됩니다. 커널 스레드(SQPOLL)가 제출한 작업은, 그 스레드가 프로세스에 속하면 표에 들어 \
+        있습니다.",
         "交给工作线程：内核交给其工作线程（io-wq）的比例，在那里每个操作都是另一个线程的阻塞调用。由内核线程（SQPOLL）提交的操作，若该线程属于此进程，也在表中。",
     ]);
     let table = tables::operations(trace, language);
@@ -308,9 +311,9 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
     let help = language.choose([
         "strace stops a process twice in each call. Its counts are right for the slowed process; its times add up \
          waiting and its own stops, and say nothing of what the calls cost without it.",
-        "strace는 호출마다 프로세스를 두 번 멈춥니다. 느려진 프로세스에 대한 횟수는 맞지만, 시간은 대기와 strace 자체의 정지까지 더한 것이라 strace 없이 든 비용을 \
-         말해 주지 않습니다.",
-        "strace 在每次调用中让进程停两次。对变慢后的进程，次数是对的；时间则把等待和它自身的停顿都加了进来，不能说明没有它时调用的开销。",
+        "strace는 호출마다 프로세스를 두 번 멈춥니다. 횟수는 느려진 프로세스에 대해 정확합니다. 시간에는 대기와 strace 자체의 정지까지 들어 있어, strace 없이 실행할 때의 호출 비용은 \
+        알 수 없습니다.",
+        "strace 在每次调用中让进程停两次。次数对变慢后的进程是准确的；时间则包含等待和 strace 自身的停顿，不能说明没有 strace 时调用的开销。",
     ]);
     let rate = |calls: u64, window_ns: u64| calls as f64 * 1e9 / window_ns as f64;
     let mut lines = Vec::new();
@@ -322,8 +325,8 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
         lines.push(localized!(
             language,
             "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
-            "시스템 콜은 strace 실행 중에는 {slowed}, 커널 프로그램으로 관찰할 때는 {traced}로, 후자의 {kept} 수준입니다.",
-            "在 strace 下该进程每秒系统调用为 {slowed}，用内核程序观测时为 {traced}：只有后者的 {kept}。",
+            "시스템 콜은 strace에서 {slowed}, 커널 프로그램에서 {traced}입니다. strace에서는 후자의 {kept}입니다.",
+            "该进程每秒系统调用在 strace 下为 {slowed}，在内核程序观测下为 {traced}：前者是后者的 {kept}。",
         ));
     }
     Block {
@@ -337,7 +340,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
 
 /// The source of the data, and what would show more.
 pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
-    let title = language.choose(["How this is known", "근거", "依据"]);
+    let title = language.choose(["How this is known", "측정 방법", "数据来源"]);
     let mut lines = vec![sentences::when_and_where(observation, language)];
     lines.extend(observation.notes.iter().map(|note| sentences::note(note, language)));
     if let Some(trace) = &observation.trace {

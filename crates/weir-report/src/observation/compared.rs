@@ -69,8 +69,8 @@ fn not_judged(language: Language) -> &'static str {
     language.choose([
         "Both in the same window. It does not say which is faster: whether they did the same work is not known here. \
          A study (weir study) knows, and judges.",
-        "두 프로세스를 같은 구간에서 관찰했습니다. 어느 쪽이 빠른지는 말하지 않습니다. 같은 일을 했는지 여기서는 알 수 없기 때문입니다. 판정은 weir study로 하십시오.",
-        "两个进程在同一时段内观测。这里不判断谁更快：无法知道它们是否做了同样的工作。请用 weir study 来判定。",
+        "두 프로세스를 같은 시간에 관찰했습니다. 이 결과로는 어느 쪽이 빠른지 알 수 없습니다. 같은 일을 했는지 확인하지 않았기 때문입니다. 판정하려면 weir study를 쓰십시오.",
+        "两个进程在同一时段内观测。这里不能判断谁更快，因为无法确认它们是否做了同样的工作。判定请用 weir study。",
     ])
 }
 
@@ -117,10 +117,10 @@ fn processes(pair: Pair<'_>, language: Language) -> Block {
     let rows = rows_of_processes(pair, language);
     let figure = language.choose(["figure", "항목", "指标"]).to_owned();
     let head = [figure, name(pair[0]), name(pair[1])];
-    let title = language.choose(["Side by side", "나란히 보기", "并列对照"]);
+    let title = language.choose(["Side by side", "비교", "对照"]);
     let help = language.choose([
         "Counts are a second; shares are of one CPU. Each process with its children.",
-        "횟수는 초당, 비중은 코어 하나 기준입니다. 각 프로세스는 자식을 포함합니다.",
+        "횟수는 초당 값이고 비중은 CPU 하나 기준입니다. 각 프로세스에는 자식 프로세스가 포함됩니다.",
         "次数为每秒，占比以一个核计。各进程均含其子进程。",
     ]);
     let table = columns(head.to_vec(), 1, rows, &[]);
@@ -144,13 +144,13 @@ const ROWS: [Row; 18] = [
     (["system calls", "시스템 콜", "系统调用"], |it| {
         of_trace(it, |trace, window| window.rate(total(trace.calls.iter().map(|call| call.count))))
     }),
-    (["of them found nothing", "그중 빈손", "其中空手"], |it| {
+    (["of them found nothing", "그중 빈 호출", "其中空返回"], |it| {
         of_trace(it, |trace, window| window.rate(total(trace.calls.iter().map(|call| call.again))))
     }),
     (["events a wait", "대기당 이벤트", "每次等待的事件"], |it| {
         or_absent(sentences::events_of_a_wait(it), format::per_message)
     }),
-    (["wake-ups", "깨어남", "唤醒"], |it| {
+    (["wake-ups", "웨이크업", "唤醒"], |it| {
         of_trace(it, |trace, window| window.rate(total(trace.wakes.iter().map(|wake| wake.count))))
     }),
     (["voluntary switches", "자발적 컨텍스트 스위치", "自愿切换"], |it| {
@@ -159,7 +159,7 @@ const ROWS: [Row; 18] = [
     (["involuntary switches", "비자발적 컨텍스트 스위치", "非自愿切换"], |it| {
         Window(it.window_ns).rate(it.totals.context_switches_involuntary)
     }),
-    (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的软中断"], |it| {
+    (["softirqs in its threads", "스레드 안의 softirq", "其线程中的软中断"], |it| {
         of_trace(it, |trace, window| window.share(total(trace.softirqs.iter().map(|softirq| softirq.ns))))
     }),
     (["processes", "프로세스", "进程"], |it| it.totals.processes.to_string()),
@@ -199,7 +199,7 @@ fn calls(pair: Pair<'_>, language: Language) -> Block {
     let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
     let help = language.choose([
         "As for one process: share is of that process's CPU, each is CPU a call; what tracing added is taken out.",
-        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 비율, 1회는 호출당 CPU 시간이며 추적이 더한 몫은 뺐습니다.",
+        "프로세스 하나일 때와 같습니다. 비중은 그 프로세스 CPU 중 비율이고, 1회는 호출당 CPU 시간입니다. 추적 때문에 늘어난 몫은 뺐습니다.",
         "与单个进程相同：占比为占该进程 CPU 的比例，每次为每次调用的 CPU 时间，均已扣除跟踪增加的部分。",
     ]);
     Block {
@@ -213,8 +213,8 @@ fn calls(pair: Pair<'_>, language: Language) -> Block {
 fn table_of_calls(pair: Pair<'_>, language: Language) -> Option<Columns> {
     let names = match language {
         Language::English => ["call", "calls", "share", "each", "empty", "answer", "asleep"],
-        Language::Korean => ["호출", "횟수", "비중", "1회", "빈손", "반환", "대기"],
-        Language::Chinese => ["调用", "次数", "占比", "每次", "空手", "返回", "睡眠"],
+        Language::Korean => ["호출", "횟수", "비중", "1회", "빈 호출", "반환", "대기"],
+        Language::Chinese => ["调用", "次数", "占比", "每次", "空返回", "返回", "睡眠"],
     };
     let mut head = vec![names[0].to_owned()];
     head.extend(names[1..].iter().flat_map(|name| twice(name, pair)));

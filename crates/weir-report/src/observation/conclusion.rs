@@ -62,9 +62,8 @@ fn waited_for_cpu(observation: &Observation, language: Language) -> String {
         language,
         "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
          programs or other threads of its own ran. Look there first.",
-        "CPU를 기다렸습니다. 코어 하나의 {cpu}를 썼고, 다른 프로그램이나 자신의 다른 스레드가 실행되는 동안 시간의 {delay}를 실행 가능한 채로 CPU를 \
-         기다렸습니다. 여기부터 확인하십시오.",
-        "它在等 CPU：用了一个核的 {cpu}，另有 {delay} 的时间可运行却在等 CPU，其间运行的是其他程序或它自己的其他线程。请先查这里。",
+        "CPU를 기다렸습니다. CPU 하나의 {cpu}를 썼고, 다른 프로그램이나 자신의 다른 스레드가 실행되는 동안 시간의 {delay}를 실행 가능한 상태로 기다렸습니다. 이것부터 확인하십시오.",
+        "它在等 CPU：用了一个 CPU 的 {cpu}，另有 {delay} 的时间可运行却在等 CPU，其间运行的是其他程序或它自己的其他线程。请先检查这一点。",
     )
 }
 
@@ -76,9 +75,9 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
         language,
         "Times on a CPU are wrong in this window, counts are not: calls and softirqs add up to {sum} of a CPU, and the \
          process had {cpu} of one. What calls cost does not follow from them.",
-        "이 구간의 CPU 시간은 틀렸습니다. 횟수는 맞습니다. 호출과 softirq를 더하면 코어 하나의 {sum}인데 프로세스가 쓴 CPU는 {cpu}입니다. 그래서 호출의 비용을 \
-         구하지 않습니다.",
-        "此时段的 CPU 时间有误，次数无误：调用与软中断合计为一个核的 {sum}，而该进程只用了 {cpu}。因此不给出调用的开销。",
+        "이 관찰 구간의 CPU 시간은 맞지 않습니다. 횟수는 맞습니다. 호출과 softirq를 더하면 CPU 하나의 {sum}인데 프로세스가 쓴 CPU는 {cpu}입니다. 따라서 호출의 비용을 구할 수 \
+        없습니다.",
+        "此观测窗口内的 CPU 时间有误，次数无误：调用与软中断合计为一个 CPU 的 {sum}，而该进程只用了 {cpu}。因此无法得出调用的开销。",
     )
 }
 
@@ -94,14 +93,14 @@ fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> Str
         Conclusion::NotIo => localized!(
             language,
             "System calls for I/O cost {share} of its CPU: most of it goes elsewhere.",
-            "I/O 시스템 콜의 비용은 CPU의 {share}입니다. CPU 대부분은 다른 곳에 쓰입니다.",
+            "I/O 시스템 콜이 CPU의 {share}를 씁니다. CPU 대부분은 다른 곳에 쓰입니다.",
             "I/O 系统调用的开销占其 CPU 的 {share}：大部分 CPU 用在别处。",
         ),
         Conclusion::NotBusy => not_busy(observation, bound, language),
         Conclusion::AlreadyBatched => localized!(
             language,
             "It submits in batches. Its system calls for I/O cost {share} of its CPU.",
-            "묶어서 제출합니다. I/O 시스템 콜의 비용은 CPU의 {share}입니다.",
+            "작업을 묶어서 제출합니다. I/O 시스템 콜이 CPU의 {share}를 씁니다.",
             "它批量提交。其 I/O 系统调用的开销占其 CPU 的 {share}。",
         ),
         Conclusion::AtMost => busy_with_calls(bound, language),
@@ -117,8 +116,8 @@ fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> Str
         language,
         "It wanted a CPU {busy} of the time: what it waited for set its pace. Its system calls for I/O cost {share} of the \
          CPU it had.",
-        "시간의 {busy}만 CPU를 필요로 했으므로 속도를 정한 것은 기다린 대상입니다. I/O 시스템 콜의 비용은 쓴 CPU의 {share}입니다.",
-        "它只有 {busy} 的时间需要 CPU：决定其快慢的是它所等待的事物。其 I/O 系统调用的开销占所用 CPU 的 {share}。",
+        "시간의 {busy}만 CPU를 필요로 했습니다. 속도를 정한 것은 CPU가 아니라 기다린 대상입니다. I/O 시스템 콜은 사용한 CPU의 {share}를 썼습니다.",
+        "它只有 {busy} 的时间需要 CPU：决定其快慢的是它所等待的对象。I/O 系统调用占其所用 CPU 的 {share}。",
     )
 }
 
@@ -129,7 +128,7 @@ fn busy_with_calls(bound: &Bound, language: Language) -> String {
         return localized!(
             language,
             "Its system calls for I/O cost {share} of its CPU.",
-            "I/O 시스템 콜의 비용은 CPU의 {share}입니다.",
+            "I/O 시스템 콜이 CPU의 {share}를 씁니다.",
             "其 I/O 系统调用的开销占其 CPU 的 {share}。",
         );
     };
@@ -139,10 +138,10 @@ fn busy_with_calls(bound: &Bound, language: Language) -> String {
         "Its system calls for I/O cost {share} of its CPU. Of its CPU, {asking} is asking what is ready and tries that found \
          nothing, {entering} is entering the kernel once for each other call for I/O. What another I/O model would change \
          does not follow from these figures.",
-        "I/O 시스템 콜의 비용은 CPU의 {share}입니다. CPU 중 준비 여부를 묻거나 빈손으로 돌아온 호출이 {asking}, 나머지 I/O 호출마다 커널에 진입하는 비용이 {entering}입니다. \
-         I/O 모델을 바꾸면 어떻게 될지는 여기서 알 수 없습니다.",
-        "其 I/O 系统调用的开销占其 CPU 的 {share}。在其 CPU 中，询问就绪和空手而归的调用占 {asking}，其余 I/O 调用每次进入内核的开销占 {entering}。换用别的 I/O \
-         模型会怎样，由此无从得知。",
+        "I/O 시스템 콜이 CPU의 {share}를 씁니다. CPU 중 {asking}는 준비 여부를 묻거나 할 일을 찾지 못한 호출이고, {entering}는 나머지 I/O 호출이 커널에 진입하는 \
+        비용입니다. I/O 모델을 바꾼 결과는 이 수치로 알 수 없습니다.",
+        "其 I/O 系统调用的开销占其 CPU 的 {share}。在其 CPU 中，查询就绪和空返回的调用占 {asking}，其余 I/O 调用进入内核的开销占 {entering}。换用其他 I/O \
+        模型的效果无法由此得知。",
     )
 }
 
@@ -161,7 +160,7 @@ fn of_proc(observation: &Observation, language: Language) -> Option<String> {
         language,
         "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
          of it is I/O, is shown with --trace.",
-        "CPU의 {share}가 커널에서 쓰였으므로 시스템 콜의 비용은 많아야 그만큼입니다. 어떤 호출인지, I/O가 얼마인지는 --trace로 볼 수 있습니다.",
+        "CPU의 {share}를 커널에서 썼으므로, 시스템 콜의 비용은 최대 그만큼입니다. 어떤 호출인지, 그중 I/O가 얼마인지는 --trace로 볼 수 있습니다.",
         "其 CPU 的 {share} 用在内核中，系统调用的开销至多如此。具体是哪些调用、其中 I/O 占多少，可用 --trace 查看。",
     ))
 }
@@ -175,7 +174,7 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
         localized!(
             language,
             "{share} of its CPU opens, looks up and closes files.",
-            "CPU의 {share}가 파일을 열고 조회하고 닫는 데 쓰입니다.",
+            "CPU의 {share}를 파일을 열고 조회하고 닫는 데 씁니다.",
             "其 CPU 的 {share} 用于打开、查询和关闭文件。",
         )
     })
@@ -205,10 +204,10 @@ fn grounds(bound: &Bound, language: Language) -> String {
         "That cost is the time of {calls} calls for I/O on a CPU, with the way into the kernel and out of it, over the \
          process's CPU without what tracing added. Work that stays whatever calls do it is in that: TCP, files, copying. What \
          the program itself does around each call is not, and goes with the call.",
-        "이 비용은 I/O 호출 {calls}회의 CPU 시간과 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. 어떤 호출로 하든 남는 일(TCP, 파일, 복사)은 들어 있고, \
-         프로그램이 호출마다 스스로 하는 일은 들어 있지 않으며 호출이 없어지면 함께 없어집니다.",
-        "这项开销是 {calls} 次 I/O 调用的 CPU 时间加上进出内核的开销，除以扣除跟踪开销后的进程 CPU。无论用哪些调用都省不掉的工作（TCP、文件、复制）包含在内；\
-         程序自身围绕每次调用所做的工作不在其中，会随调用一起减少。",
+        "이 비용은 I/O 호출 {calls}회의 CPU 시간에 커널 진입과 복귀 비용을 더하고, 추적 때문에 늘어난 몫을 뺀 프로세스 CPU로 나눈 값입니다. 어떤 호출을 쓰든 남는 작업(TCP, \
+        파일, 복사)은 들어 있습니다. 프로그램이 호출 전후에 스스로 하는 작업은 들어 있지 않으며, 호출이 없어지면 함께 없어집니다.",
+        "这项开销是 {calls} 次 I/O 调用的 CPU 时间加上进出内核的开销，除以扣除跟踪开销后的进程 \
+        CPU。无论用哪些调用都省不掉的工作（TCP、文件、复制）包含在内。程序自身在每次调用前后所做的工作不在其中，会随调用一起减少。",
     )
 }
 

@@ -26,7 +26,7 @@ const LEGEND: [Legend; 2] = [
         4,
         [
             "half of the calls moved fewer bytes",
-            "호출의 절반은 이보다 적은 바이트를 옮김",
+            "호출의 절반은 이보다 적은 바이트를 전송함",
             "一半的调用少于此字节数",
         ],
     ),
@@ -40,8 +40,8 @@ pub(super) fn block(trace: &Trace, language: Language) -> Option<Block> {
         "What system calls answered, by the descriptor that they were given. Operations of io_uring, recvmmsg and sendmmsg \
          are in no row. Names are those of /proc while it was looked at: several in turn means that the number was closed \
          and given out again, and that the name is of the last one that was seen.",
-        "시스템 콜이 반환한 값을 넘겨받은 디스크립터별로 더했습니다. io_uring 작업과 recvmmsg, sendmmsg는 들어 있지 않습니다. 이름은 볼 때의 /proc 값입니다. '차례로 여럿'은 번호가 닫혔다가 다시 쓰였다는 \
-         뜻이고, 이름은 마지막으로 본 것입니다.",
+        "시스템 콜의 반환값을 그 호출이 받은 디스크립터별로 더했습니다. io_uring 작업과 recvmmsg, sendmmsg는 들어 있지 않습니다. 이름은 조회할 때 /proc에 있던 값입니다. \
+        '차례로 여럿'은 번호를 닫고 다시 썼다는 뜻이며, 이름은 마지막으로 확인한 것입니다.",
         "按调用所用的描述符汇总系统调用的返回值。io_uring 的操作以及 recvmmsg、sendmmsg 不在其中。名称取自查看时的 /proc；“先后多个”表示该编号关闭后又被重用，名称为最后看到的那个。",
     ]);
     Some(Block {
@@ -56,13 +56,13 @@ pub(super) fn block(trace: &Trace, language: Language) -> Option<Block> {
 fn lines(found: &DescriptorTable, trace: &Trace, language: Language) -> Vec<String> {
     let none = [
         "No system call moved bytes through a descriptor.",
-        "디스크립터로 바이트를 옮긴 시스템 콜이 없습니다.",
+        "디스크립터로 바이트를 전송한 시스템 콜이 없습니다.",
         "没有系统调用通过描述符传输字节。",
     ];
     let cut = [
         "This machine has more sockets than are read of the kernel's tables (4 MiB of each): those beyond have the \
          kernel's name, socket:[N], in place of their addresses.",
-        "이 머신의 소켓이 커널 표에서 읽는 양(표마다 4 MiB)보다 많습니다. 그 뒤의 소켓은 주소 대신 커널의 이름 socket:[N]으로 나타납니다.",
+        "이 머신의 소켓이 커널 표에서 읽는 양(표마다 4 MiB)보다 많습니다. 그보다 뒤의 소켓은 주소 대신 커널의 이름 socket:[N]으로 표시합니다.",
         "本机的套接字多于从内核表中读取的量（每张表 4 MiB）：其后的套接字以内核名称 socket:[N] 代替地址。",
     ];
     let told = [(found.rows.is_empty(), none), (found.are_sockets_cut, cut)];
@@ -112,7 +112,7 @@ fn others(found: &DescriptorTable, language: Language) -> Option<(String, OtherD
         (_, true) => localized!(
             language,
             "others: {count} and more, for which the table had no room",
-            "그 밖에 {count}개, 그리고 표에 자리가 없던 것",
+            "그 밖에 {count}개, 표에 자리가 없던 것 포함",
             "其他 {count} 个，以及表中放不下的",
         ),
         _ => localized!(language, "others: {count}", "그 밖에 {count}개", "其他 {count} 个"),

@@ -50,9 +50,9 @@ pub(super) fn picture(observation: &Observation, trace: &Trace, language: Langua
         "Shares of the time of one CPU. On a CPU is what a call costs, without what watching added, with softirqs that came \
          within it beside; off it is waiting, one time for each thread that waits, and costs nothing. Only what is on a CPU \
          can be saved.",
-        "코어 하나의 시간에 대한 비율입니다. CPU 사용은 호출의 비용(관찰이 더한 몫 제외)이고 그 안에서 실행된 softirq를 곁에 보입니다. 대기는 기다린 시간으로, 기다린 스레드 수만큼 더해지며 \
-         비용이 아닙니다. 줄일 수 있는 것은 CPU 사용뿐입니다.",
-        "为一个 CPU 时间的份额。占用 CPU 是调用的开销（已扣除观测增加的部分），其中运行的软中断另列；不占 CPU 是等待，有几个线程在等就累加几次，并非开销。能省下的只有占用 CPU 的部分。",
+        "CPU 하나의 시간에 대한 비율입니다. CPU 사용은 호출의 비용입니다. 관찰 때문에 늘어난 몫은 뺐고, 호출 안에서 실행된 softirq를 따로 표시합니다. 대기는 기다린 시간으로, 기다린 \
+        스레드 수만큼 더합니다. 대기는 비용이 아니며, 줄일 수 있는 것은 CPU 사용뿐입니다.",
+        "占一个 CPU 时间的份额。占用 CPU 是调用的开销（已扣除观测增加的部分），其中运行的软中断另列。不占 CPU 是等待，有几个线程在等就累加几次，并非开销。能省下的只有占用 CPU 的部分。",
     ]);
     Some(Block {
         title: title.to_owned(),

@@ -30,8 +30,8 @@ pub(super) fn subject(observation: &Observation, language: Language) -> String {
         Selected::Cgroup => localized!(
             language,
             "control group {text} (processes: {count})",
-            "컨트롤 그룹 {text} (프로세스 {count}개)",
-            "控制组 {text}（{count} 个进程）",
+            "cgroup {text} (프로세스 {count}개)",
+            "cgroup {text}（{count} 个进程）",
         ),
         Selected::Unit => localized!(
             language,
@@ -83,14 +83,14 @@ fn listed(selection: &Selection, language: Language) -> String {
         return localized!(
             language,
             "selected at the begin: {list}; and {more} more",
-            "처음에 선택된 프로세스: {list}; 그 밖에 {more}개",
+            "처음에 선택한 프로세스: {list}; 그 밖에 {more}개",
             "开始时选中：{list}；另有 {more} 个",
         );
     }
     localized!(
         language,
         "selected at the begin: {list}",
-        "처음에 선택된 프로세스: {list}",
+        "처음에 선택한 프로세스: {list}",
         "开始时选中：{list}",
     )
 }
@@ -101,19 +101,19 @@ fn how_found(found: &Found, how: FoundContainer, language: Language) -> String {
         FoundContainer::Path => localized!(
             language,
             "the container was found by {text} in the paths of control groups",
-            "컨테이너는 컨트롤 그룹 경로의 {text}(으)로 찾았습니다",
-            "容器是按控制组路径中的 {text} 找到的",
+            "컨테이너를 cgroup 경로의 {text}(으)로 찾았습니다",
+            "容器是按 cgroup 路径中的 {text} 找到的",
         ),
         FoundContainer::Docker => localized!(
             language,
             "docker inspect gave the ID of the container {text}",
-            "컨테이너 {text}의 ID는 docker inspect로 알았습니다",
+            "컨테이너 {text}의 ID는 docker inspect로 확인했습니다",
             "容器 {text} 的 ID 由 docker inspect 得知",
         ),
         FoundContainer::Podman => localized!(
             language,
             "podman inspect gave the ID of the container {text}",
-            "컨테이너 {text}의 ID는 podman inspect로 알았습니다",
+            "컨테이너 {text}의 ID는 podman inspect로 확인했습니다",
             "容器 {text} 的 ID 由 podman inspect 得知",
         ),
     }
@@ -125,9 +125,9 @@ fn joined(selection: &Selection, language: Language) -> String {
         language,
         "joined later, and observed from then on: {count}; weir looks for them every {every}. A process that started and \
          ended between two looks was not seen, unless its parent was observed",
-        "나중에 합류해 그때부터 관찰한 프로세스: {count}개. weir는 {every}마다 찾습니다. 그 사이에 시작해 끝난 프로세스는 부모를 관찰하고 있지 않았다면 보지 \
-         못했습니다",
-        "之后加入并从那时起观测的进程：{count} 个；weir 每 {every} 查找一次。两次之间启动又结束的进程，若其父进程未被观测，则未被看到",
+        "나중에 합류하여 그때부터 관찰한 프로세스: {count}개. weir는 {every}마다 새 프로세스를 찾습니다. 그 사이에 시작하고 끝난 프로세스는, 부모를 관찰하고 있지 않았다면 관찰하지 \
+        못했습니다",
+        "之后加入并从那时起观测的进程：{count} 个；weir 每 {every} 查找一次。在两次查找之间启动又结束的进程，若其父进程未被观测，则没有观测到",
     )
 }
 

@@ -50,8 +50,8 @@ pub(super) fn threads_left_out(observation: &Observation, language: Language) ->
         localized!(
             language,
             "{count} threads with less CPU are not kept.",
-            "CPU를 덜 쓴 스레드 {count}개는 기록하지 않았습니다.",
-            "另有 {count} 个 CPU 更少的线程未保存。",
+            "CPU를 적게 쓴 스레드 {count}개는 기록하지 않았습니다.",
+            "另有 {count} 个 CPU 用量较少的线程未保存。",
         )
     };
     (count > 0).then(line)
@@ -82,14 +82,14 @@ pub(super) fn observer(observation: &Observation, language: Language) -> Option<
         return Some(localized!(
             language,
             "weir itself used {share} of a CPU.",
-            "weir 자체가 코어 하나의 {share}를 썼습니다.",
+            "weir 자체가 CPU 하나의 {share}를 썼습니다.",
             "weir 自身占用一个核的 {share}。",
         ));
     }
     Some(localized!(
         language,
         "weir itself used {share} of a CPU; what the programs cost others is not in that.",
-        "weir 자체가 코어 하나의 {share}를 썼습니다. 커널 프로그램이 다른 프로세스에 더한 비용은 빠져 있습니다.",
+        "weir 자체가 CPU 하나의 {share}를 썼습니다. 커널 프로그램이 다른 프로세스에 더한 비용은 들어 있지 않습니다.",
         "weir 自身占用一个核的 {share}；内核程序给其他进程带来的开销不在其中。",
     ))
 }
@@ -103,7 +103,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         lines.push(localized!(
             language,
             "A wait for readiness gives {each} events on the mean (batch factor), {rate}.",
-            "준비 상태 대기 한 번에 평균 이벤트 {each}개(배치 계수), {rate}.",
+            "준비 상태를 한 번 기다릴 때 평균 이벤트 {each}개를 얻습니다(배치 계수), {rate}.",
             "每次就绪等待平均得到 {each} 个事件（批量系数），{rate}。",
         ));
     }
@@ -115,8 +115,8 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         lines.push(localized!(
             language,
             "An io_uring_enter submits {submitted} operations and comes with {done} completions on the mean.",
-            "io_uring_enter 한 번에 평균 {submitted}개를 제출하고 {done}개가 완료됩니다.",
-            "每次 io_uring_enter 平均提交 {submitted} 个操作，伴随 {done} 个完成。",
+            "io_uring_enter 한 번에 평균 {submitted}개를 제출하고 {done}개의 완료를 받습니다.",
+            "每次 io_uring_enter 平均提交 {submitted} 个操作，得到 {done} 个完成。",
         ));
     }
     lines.extend(failures(trace, language));
@@ -133,7 +133,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         lines.push(localized!(
             language,
             "In flight at the end, and in none of the sums: {in_flight} calls ({list}).",
-            "끝날 때 진행 중이어서 합계에 없는 호출: {in_flight}건 ({list}).",
+            "끝날 때 진행 중이어서 합계에서 빠진 호출: {in_flight}건 ({list}).",
             "结束时仍在进行、未计入合计的调用：{in_flight} 个（{list}）。",
         ));
     }
@@ -146,7 +146,7 @@ pub(super) fn bytes_of_rings(trace: &Trace, language: Language) -> Option<String
     let is_used = has_events || trace.calls.iter().any(|call| call.name == "io_uring_enter");
     let line = language.choose([
         "Bytes that io_uring moved are not in these figures: they are no answer of a system call.",
-        "io_uring이 옮긴 바이트는 이 수치에 들어 있지 않습니다. 시스템 콜의 반환값이 아니기 때문입니다.",
+        "io_uring이 전송한 바이트는 이 수치에 들어 있지 않습니다. 시스템 콜의 반환값이 아니기 때문입니다.",
         "io_uring 传输的字节不在这些数值中：它们不是系统调用的返回值。",
     ]);
     is_used.then(|| line.to_owned())
@@ -198,7 +198,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
         lines.push(localized!(
             language,
             "At the edges of the window, begun unseen and not counted: {cut} calls.",
-            "관찰 구간의 경계에서 시작을 보지 못해 세지 않은 호출: {cut}건.",
+            "관찰 구간의 경계에 걸려 시작을 보지 못한 호출(세지 않음): {cut}건.",
             "处于观测窗口边缘、未看到开始因而未计数的调用：{cut} 个。",
         ));
     }
@@ -208,7 +208,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
             language,
             "Lost: {threads} times a thread found no room in the kernel's table, {wakes} wakes found none, {misses} \
              events came while their program ran.",
-            "유실: 표가 차서 따라가지 못한 스레드 {threads}회, 깨우기 {wakes}회, 프로그램 실행 중에 온 이벤트 {misses}건.",
+            "유실: 커널 표가 가득 차서 추적하지 못한 스레드 {threads}회, 웨이크업 {wakes}회, 프로그램 실행 중에 온 이벤트 {misses}건.",
             "丢失：内核表已满而未跟踪的线程 {threads} 次、唤醒 {wakes} 次，程序运行期间到来的事件 {misses} 个。",
         ));
     } else if !observation.are_times_wrong() {
@@ -220,7 +220,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
             language,
             "Switches between threads that the kernel did not announce: {missed}. What their threads did meanwhile \
              counts as time without a CPU.",
-            "커널이 알리지 않은 스레드 전환: {missed}회. 그동안 해당 스레드가 한 일은 CPU 없이 보낸 시간으로 셉니다.",
+            "커널이 알리지 않은 스레드 전환: {missed}회. 그동안 해당 스레드가 한 일은 CPU를 쓰지 않은 시간으로 셉니다.",
             "内核未通告的线程切换：{missed} 次。其间相关线程的活动计为没有 CPU 的时间。",
         ));
     }
@@ -228,7 +228,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
         lines.push(localized!(
             language,
             "The scheduler's part could not be had: times on a CPU are wall times here.",
-            "스케줄러 정보를 얻지 못해 여기의 CPU 시간은 실제 경과 시간입니다.",
+            "스케줄러 정보를 얻지 못했습니다. 여기의 CPU 시간은 실제 경과 시간입니다.",
             "无法获得调度器信息：此处的 CPU 时间为实际耗时。",
         ));
     }
@@ -252,8 +252,9 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
          one that only computed nothing. It is taken out of the CPU of calls, and so is what the programs measured of \
          themselves; out of totals, threads and the table of softirqs it is not. What it cost beyond that is with what is \
          outside of calls.",
-        "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({more} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
-         호출마다 그 대부분을 부담했고, 계산만 한 프로세스는 부담이 없었습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다. 그 밖의 비용은 '시스템 콜 밖'에 들어 있습니다.",
+        "추적하는 동안, 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({more} 증가). 직전에 자체 호출로 잰 값입니다. 이 머신의 모든 프로세스가 호출마다 이 \
+        비용의 대부분을 부담했고, 계산만 한 프로세스는 부담하지 않았습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐습니다. 합계, 스레드, softirq 표에서는 빼지 않았습니다. 그 \
+        밖의 비용은 '시스템 콜 밖'에 들어 있습니다.",
         "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {more}）；此值在开始前用自身调用测得，本机所有进程的每次调用都承担了其中大部分，只做计算的进程则没有。\
          各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。除此之外的开销计在“系统调用之外”中。",
     )
@@ -265,8 +266,8 @@ pub(super) fn share_of_tracing(observation: &Observation, language: Language) ->
     Some(localized!(
         language,
         "In this window tracing was {share} of its CPU at least, as far as that can be measured call by call.",
-        "이 구간에서 추적은 이 프로세스 CPU의 적어도 {share}였습니다(호출별로 잴 수 있는 몫).",
-        "在此时段内，跟踪至少占该进程 CPU 的 {share}（可按调用测得的部分）。",
+        "이 관찰 구간에서 추적은 프로세스 CPU의 {share} 이상을 썼습니다(호출별로 잴 수 있는 몫).",
+        "在此观测窗口内，跟踪至少占该进程 CPU 的 {share}（可按调用测得的部分）。",
     ))
 }
 
@@ -284,12 +285,12 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
         (None, _) => localized!(
             language,
             "{name} can be had here: add --trace.",
-            "여기서 {name}까지 쓸 수 있습니다. --trace를 붙이십시오.",
-            "此处可用 {name}：请加 --trace。",
+            "이 머신에서 {name}까지 쓸 수 있습니다. --trace를 추가하십시오.",
+            "本机可用 {name}：请加 --trace。",
         ),
         (Some(obstacle), None) => {
             let why = rung::obstacle(obstacle, language);
-            localized!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "无 {name}：{why}。")
+            localized!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "{name} 不可用：{why}。")
         }
         (Some(obstacle), Some(unlock)) => {
             let why = rung::obstacle(obstacle, language);
@@ -297,7 +298,7 @@ pub(super) fn next_rung(state: &RungState, language: Language) -> String {
                 language,
                 "No {name}: {why}. It is unlocked by: {unlock}",
                 "{name} 사용 불가: {why}. 해제: {unlock}",
-                "无 {name}：{why}。解除：{unlock}",
+                "{name} 不可用：{why}。解除：{unlock}",
             )
         }
     }
@@ -313,8 +314,8 @@ fn joined_untraced(error: &str, language: Language) -> String {
     localized!(
         language,
         "Processes that joined could not be traced ({error}): their calls are missing.",
-        "합류한 프로세스를 추적하지 못했습니다({error}). 그 호출은 빠져 있습니다.",
-        "无法跟踪后来加入的进程（{error}）：其调用缺失。",
+        "합류한 프로세스를 추적하지 못했습니다({error}). 그 호출은 결과에 없습니다.",
+        "无法跟踪后来加入的进程（{error}）：结果中没有其调用。",
     )
 }
 
@@ -345,7 +346,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             localized!(
                 language,
                 "Its name changed meanwhile, from {from} to {to}: it became another program, or renamed itself.",
-                "그동안 이름이 {from}에서 {to}(으)로 바뀌었습니다. 다른 프로그램을 실행(exec)했거나 스스로 이름을 바꾼 것입니다.",
+                "그동안 이름이 {from}에서 {to}(으)로 바뀌었습니다. 다른 프로그램을 실행(exec)했거나 이름을 바꾼 것입니다.",
                 "其间名称由 {from} 变为 {to}：它执行了另一个程序（exec），或自行改了名。",
             )
         }
@@ -353,7 +354,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             language,
             "It, or a child, became a program of 32 bits, whose system calls have other numbers: they are listed as \
              calls_of_32_bits where the change was seen, and by wrong names where it was not.",
-            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다릅니다. 바뀌는 것을 본 경우 calls_of_32_bits로 표시하고, 보지 못한 경우 이름이 틀립니다.",
+            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다릅니다. 바뀌는 것을 확인한 경우에는 calls_of_32_bits로 표시하고, 확인하지 못한 경우에는 이름이 틀립니다.",
             "它或其子进程变成了 32 位程序，系统调用号不同：看到其变化时列为 calls_of_32_bits，否则名称有误。",
         ),
         Note::Stolen { stolen_ns, machine_ns } => {
@@ -362,8 +363,8 @@ pub(super) fn note(note: &Note, language: Language) -> String {
                 language,
                 "The hypervisor took {share} of the machine's CPU time meanwhile (steal): calls that were under way then \
                  have it in their time on a CPU, and the CPU of processes may be without it.",
-                "그동안 하이퍼바이저가 머신 CPU 시간의 {share}를 가져갔습니다(steal). 그때 진행 중이던 호출의 CPU 시간에는 들어 있고, 프로세스의 CPU에는 빠져 있을 수 \
-                 있습니다.",
+                "그동안 하이퍼바이저가 머신 CPU 시간의 {share}를 가져갔습니다(steal). 그때 진행 중이던 호출의 CPU 시간에는 이 시간이 들어 있고, 프로세스의 CPU에는 빠져 있을 \
+                수 있습니다.",
                 "其间虚拟机监控程序占用了本机 CPU 时间的 {share}（steal）：当时进行中的调用的 CPU 时间包含它，而进程的 CPU 可能不含。",
             )
         }
@@ -377,14 +378,14 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         Note::NotTraced { .. } => localized!(
             language,
             "Tracing was asked for and could not be had; the next lower rung was used.",
-            "추적을 요청했지만 할 수 없어 한 단계 아래를 사용했습니다.",
+            "추적을 요청했지만 할 수 없어 한 단계 낮은 방법을 썼습니다.",
             "要求跟踪但无法实现，已改用下一级。",
         ),
         Note::Miscounted { made, counted } => localized!(
             language,
             "The programs counted {counted} of {made} calls that were made to try them: do not trust the counts.",
-            "시험 삼아 한 호출 {made}회 중 {counted}회만 세었습니다. 횟수를 믿지 마십시오.",
-            "试探性的 {made} 次调用只计到 {counted} 次：请勿相信计数。",
+            "시험용 호출 {made}회 중 {counted}회만 셌습니다. 횟수를 신뢰할 수 없습니다.",
+            "试探性的 {made} 次调用只计到 {counted} 次：计数不可信。",
         ),
         Note::NoStrace { error } => without_strace(error, language),
         Note::JoinedUntraced { error } => joined_untraced(error, language),
@@ -407,14 +408,14 @@ fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
             language,
             "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting up to the last \
              reading of each.",
-            "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 각각 마지막으로 읽은 때까지만 있습니다.",
+            "그동안 스레드 {count}개가 끝났습니다. CPU는 합계에 있고, 컨텍스트 스위치와 대기는 마지막으로 읽은 시점까지만 있습니다.",
             "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待计至各自最后一次读取。",
         );
     }
     localized!(
         language,
         "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting are not.",
-        "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
+        "그동안 스레드 {count}개가 끝났습니다. CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
         "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待未计入。",
     )
 }
@@ -426,7 +427,7 @@ fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
         language,
         "Threads or children that ended had {share} of its CPU after their last reading, or were never read: their \
          switches and waiting of then are not in the sums.",
-        "끝난 스레드나 자식이 CPU의 {share}를 마지막으로 읽은 뒤에, 또는 한 번도 읽히지 않은 채 썼습니다. 그때의 컨텍스트 스위치와 대기는 합계에 없습니다.",
+        "끝난 스레드나 자식이 마지막으로 읽은 뒤에, 또는 한 번도 읽히지 않은 채 CPU의 {share}를 썼습니다. 그때의 컨텍스트 스위치와 대기는 합계에 없습니다.",
         "已结束的线程或子进程在最后一次读取之后（或从未被读取）用了 CPU 的 {share}：那时的切换与等待未计入合计。",
     )
 }
@@ -438,7 +439,7 @@ fn up_to_its_end(interval_ns: u64, language: Language) -> String {
         language,
         "It ended and was gone: CPU and switches are those that the kernel's programs counted until its end, other figures of \
          /proc are those of the last reading, at most {interval} before.",
-        "종료되어 사라졌습니다. CPU와 컨텍스트 스위치는 커널 프로그램이 끝까지 센 값이고, 그 밖의 /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+        "프로세스가 끝나 사라졌습니다. CPU와 컨텍스트 스위치는 커널 프로그램이 끝까지 센 값입니다. 그 밖의 /proc 수치는 최대 {interval} 전에 마지막으로 읽은 값입니다.",
         "它已结束并消失：CPU 与切换是内核程序计到其结束的值，其他 /proc 数值来自最后一次读取，至多早 {interval}。",
     )
 }
@@ -467,15 +468,15 @@ fn of_last_reading(interval_ns: u64, error: Option<&str>, language: Language) ->
         None => localized!(
             language,
             "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
-            "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+            "프로세스가 끝나 사라졌습니다. /proc 수치는 최대 {interval} 전에 마지막으로 읽은 값입니다.",
             "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
         ),
         Some(error) => localized!(
             language,
             "It could not be read any more ({error}): figures of /proc are those of the last reading, {interval} \
              before or earlier.",
-            "더 이상 읽을 수 없었습니다({error}). /proc 수치는 {interval} 이상 전의 마지막 값입니다.",
-            "无法再读取（{error}）：/proc 的数值来自最后一次读取，早 {interval} 或更久。",
+            "프로세스를 더 이상 읽을 수 없었습니다({error}). /proc 수치는 {interval} 이상 전에 마지막으로 읽은 값입니다.",
+            "无法再读取（{error}）：/proc 的数值来自最后一次读取，早于 {interval}。",
         ),
     }
 }

@@ -27,8 +27,8 @@ pub(super) fn block(observation: &Observation, language: Language) -> Option<Blo
     let help = language.choose([
         "Calls are in the interval in which they returned, and so are their bytes; time asleep is in the interval in which \
          it passed, one time for each thread. CPU is that of /proc, with what tracing added.",
-        "호출과 그 바이트는 반환된 구간에, 잠든 시간은 실제로 지난 구간에 셉니다(스레드마다 더함). CPU는 /proc 값으로, 추적이 더한 몫이 들어 있습니다.",
-        "调用及其字节计入其返回的区间；睡眠时间计入实际经过的区间，按线程累加。CPU 取自 /proc，含跟踪增加的部分。",
+        "호출과 그 바이트는 반환된 시간 구간에 셉니다. 잠든 시간은 실제로 잠든 시간 구간에 셉니다(스레드마다 더함). CPU는 /proc 값이며, 추적 때문에 늘어난 몫이 들어 있습니다.",
+        "调用及其字节计入其返回时的时间段；睡眠时间计入实际经过的时间段，按线程累加。CPU 取自 /proc，含跟踪增加的部分。",
     ]);
     Some(Block {
         title: title.to_owned(),
@@ -46,8 +46,8 @@ fn joined(series: &Series, language: Language) -> Option<String> {
         localized!(
             language,
             "Intervals of {asked} were joined to {length}, because a record has room for a limited number of them.",
-            "기록할 수 있는 구간 수에 한도가 있어 {asked} 구간을 {length}로 합쳤습니다.",
-            "由于记录的区间数有上限，{asked} 的区间已合并为 {length}。",
+            "기록할 수 있는 시간 구간의 수에 한도가 있어 {asked} 구간을 {length}로 합쳤습니다.",
+            "可记录的时间段数有上限，因此将 {asked} 的时间段合并为 {length}。",
         )
     };
     (series.interval_ns > series.asked_ns).then(line)
@@ -169,7 +169,7 @@ fn drawn(series: &Series, language: Language) -> Markup {
     }
 }
 
-const CPU: [&str; 3] = ["CPU, as a share of one core", "CPU, 코어 하나에 대한 비율", "CPU，占一个核的比例"];
+const CPU: [&str; 3] = ["CPU, as a share of one core", "CPU, CPU 하나에 대한 비율", "CPU，占一个 CPU 的比例"];
 const CALLS: [&str; 3] = ["System calls a second", "초당 시스템 콜", "每秒系统调用"];
 const BYTES: [&str; 3] = ["Bytes a second", "초당 바이트", "每秒字节"];
 const ASLEEP: [&str; 3] = [

@@ -77,11 +77,11 @@ const LEGEND_OF_CALLS: [Legend; 7] = [
         QUEUED,
         [
             "woken or preempted, not running yet",
-            "깨었거나 선점된 뒤 실행되기까지",
+            "깨어나거나 선점된 뒤 실행되기까지의 시간",
             "被唤醒或被抢占后到运行前",
         ],
     ),
-    (7, ["found nothing to do", "할 일이 없던 호출", "无事可做的调用"]),
+    (7, ["found nothing to do", "할 일을 찾지 못한 호출", "没有可处理内容的调用"]),
     (
         9,
         [
@@ -111,19 +111,19 @@ const LEGEND_OF_WAKES: [Legend; 2] = [
         2,
         [
             "a softirq, in which the thread that is named only had the CPU",
-            "softirq 안이면 이름이 적힌 스레드는 그때 CPU에 있었을 뿐",
+            "softirq. 이름이 적힌 스레드는 그때 CPU에 있었을 뿐임",
             "软中断，其中所列线程只是当时占有 CPU",
         ],
     ),
-    (4, ["before each wake, on the mean", "깨어나기 전의 평균", "每次被唤醒前的平均值"]),
+    (4, ["before each wake, on the mean", "깨어나기 전 평균", "每次被唤醒前的平均值"]),
 ];
 
 const LEGEND_OF_STRACE: [Legend; 1] = [(
     2,
     [
         "with waiting and strace's own stops, which is no cost of the calls",
-        "대기와 strace 자체의 정지를 더한 값으로, 호출의 비용이 아님",
-        "含等待与 strace 自身的停顿，并非调用的开销",
+        "대기와 strace 자체의 정지가 들어 있으며, 호출의 비용이 아님",
+        "含等待与 strace 自身的停顿，不是调用的开销",
     ],
 )];
 
@@ -162,7 +162,7 @@ fn head_of_calls(language: Language) -> [&'static str; HEAD_OF_CALLS] {
             "CPU",
             "대기",
             "CPU 대기",
-            "빈손",
+            "빈 호출",
             "오류",
             "반환",
             "경과 p50",
@@ -177,7 +177,7 @@ fn head_of_calls(language: Language) -> [&'static str; HEAD_OF_CALLS] {
             "CPU",
             "睡眠",
             "排队",
-            "空手",
+            "空返回",
             "错误",
             "返回",
             "耗时 p50",
@@ -344,7 +344,7 @@ fn is_at_rest(thread: &ThreadFigures, window_ns: u64) -> bool {
 pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
     let head = match language {
         Language::English => ["woken", "by", "in", "wakes", "slept"],
-        Language::Korean => ["깨어난 스레드", "깨운 쪽", "맥락", "횟수", "잠"],
+        Language::Korean => ["깨어난 스레드", "깨운 스레드", "컨텍스트", "횟수", "수면"],
         Language::Chinese => ["被唤醒", "唤醒者", "上下文", "次数", "睡眠"],
     };
     let window = Window(trace.window_ns);
@@ -470,10 +470,10 @@ fn meaning_of_event(event: &str) -> Option<[&'static str; 3]> {
         }
         "poll_arm" => ["waits for readiness", "준비될 때까지 대기", "等待就绪"],
         "task_add" => {
-            ["rest of an operation, left to the thread", "스레드에 남긴 작업의 나머지", "留给线程的剩余操作"]
+            ["rest of an operation, left to the thread", "스레드에 남은 작업", "留给线程的剩余操作"]
         }
         "local_work_run" => {
-            ["thread did what was left to it", "스레드가 남은 일을 처리", "线程处理了剩余操作"]
+            ["thread did what was left to it", "스레드가 남은 작업을 처리", "线程处理了剩余操作"]
         }
         "cqe_overflow" => ["completion queue was full", "완료 큐가 가득 참", "完成队列已满"],
         _ => return None,

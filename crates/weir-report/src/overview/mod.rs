@@ -76,8 +76,8 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
         view.language,
         "The machine has two states. Figures of {far} of {all} cells are of its far state, of {both} of both, and of the \
          others of its near one: means over them and the best of them are of both, ratios are each of one.",
-        "이 머신에는 두 가지 상태가 있습니다. 조건 {all}개 중 {far}개의 수치는 코어 간 지연이 긴 상태(far), {both}개는 두 상태 모두, 나머지는 짧은 상태(near)에서 잰 \
-         것입니다. 따라서 평균과 최고 구성에는 두 상태가 섞여 있으며, 비율은 각각 한 상태의 값입니다.",
+        "이 머신에는 두 가지 상태가 있습니다. 조건 {all}개 중 {far}개의 수치는 코어 간 지연이 긴 상태(far), {both}개는 두 상태 모두, 나머지는 짧은 상태(near)에서 쟀습니다. \
+        따라서 평균과 최고 구성에는 두 상태가 섞여 있습니다. 비율은 각각 한 상태의 값입니다.",
         "本机有两种状态。{all} 个条件中有 {far} 个的数值取自核间延迟较长的状态（far），{both} 个取自两种状态，其余取自较短的状态（near）：均值与最佳配置混合了两种状态，\
          而每个比值只取自一种状态。",
     );
@@ -89,22 +89,24 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
 pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
     view.language.choose(match table {
         TableName::Overall => ["Overall mean TPS", "전체 평균 TPS", "总体平均 TPS"],
-        TableName::Connections => ["TPS by connections", "연결 수별 TPS 비교", "按连接数比较 TPS"],
-        TableName::Threads => ["TPS by threads", "스레드 수별 TPS 비교", "按线程数比较 TPS"],
+        TableName::Connections => ["TPS by connections", "연결 수별 TPS", "各连接数下的 TPS"],
+        TableName::Threads => ["TPS by threads", "스레드 수별 TPS", "各线程数下的 TPS"],
         TableName::Best => ["Best TPS and its configuration", "최고 TPS 구성", "最高 TPS 及其配置"],
-        TableName::Success => ["Success rate by connections", "성공률 비교", "成功率比较"],
-        TableName::Cores => ["TPS by cores", "코어 수별 TPS", "按核数比较 TPS"],
+        TableName::Success => ["Success rate by connections", "연결 수별 성공률", "各连接数下的成功率"],
+        TableName::Cores => ["TPS by cores", "코어 수별 TPS", "各核数下的 TPS"],
         TableName::Efficiency => [
             "Scaling efficiency, against ideal linear scaling",
-            "확장성 효율성(이상적인 선형 확장 대비)",
+            "확장 효율(이상적인 선형 확장 대비)",
             "扩展效率（与理想线性扩展相比）",
         ],
         TableName::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
-        TableName::SystemCalls => ["System calls as published", "시스템 콜(발표 수치)", "系统调用（已发表）"],
+        TableName::SystemCalls => {
+            ["System calls as published", "시스템 콜(발표 수치)", "系统调用（公布的数值）"]
+        }
         TableName::SystemCallShares => [
             "Shares of system calls as published, and here",
-            "시스템 콜별 비중(발표 수치와 측정값)",
-            "各系统调用所占比例（已发表与实测）",
+            "시스템 콜별 비중(발표 수치와 측정 수치)",
+            "各系统调用的占比（公布与实测）",
         ],
         TableName::SystemCallOverhead => [
             "System call overhead as traffic grows",
@@ -129,8 +131,8 @@ pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
     localized!(
         view.language,
         "Published beside it ({source}): {why}",
-        "나란히 둔 발표 수치({source}): {why}",
-        "并列的已发表数值（{source}）：{why}",
+        "{source}의 발표 수치와 비교: {why}",
+        "{source} 公布的数值（供对照）：{why}",
     )
 }
 
@@ -143,14 +145,14 @@ pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> Stri
     localized!(
         view.language,
         "{source}: published as text only, without data. {why}",
-        "{source}: 데이터 없이 글로만 발표되었습니다. {why}",
-        "{source}：仅以文字发表，没有数据。{why}",
+        "{source}: 데이터 없이 글로만 발표했습니다. {why}",
+        "{source}：只有文字，没有公布数据。{why}",
     )
 }
 
 /// Headers of both columns of published figures.
 pub(super) fn published_heads(view: &View<'_>) -> [String; 2] {
-    let heads = [["published", "발표", "已发表"], ["published ratio", "발표된 비율", "已发表比值"]];
+    let heads = [["published", "발표", "公布"], ["published ratio", "발표 비율", "公布的比值"]];
     heads.map(|head| view.language.choose(head).to_owned())
 }
 
@@ -199,8 +201,8 @@ pub(crate) fn open_intervals<'t>(
     let text = localized!(
         view.language,
         "{OPEN_INTERVAL}: the rounds are too few for an interval; its ends are more than {apart} times apart.",
-        "{OPEN_INTERVAL}: 라운드가 너무 적어 구간이 의미가 없습니다. 양 끝이 {apart}배 넘게 벌어져 있습니다.",
-        "{OPEN_INTERVAL}：轮次太少，区间没有意义：两端相差超过 {apart} 倍。",
+        "{OPEN_INTERVAL}: 라운드가 너무 적어 신뢰구간이 의미가 없습니다. 양 끝이 {apart}배 넘게 벌어집니다.",
+        "{OPEN_INTERVAL}：轮次太少，置信区间没有意义，两端相差超过 {apart} 倍。",
     );
     is_met.then(|| text.into())
 }
@@ -223,7 +225,12 @@ pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     match quantity {
         Quantity::Throughput => rate.to_owned(),
         Quantity::PerCpuSecond => {
-            localized!(view.language, "{several} per CPU-second", "CPU 1초당 {several}", "每 CPU 秒{several}",)
+            localized!(
+                view.language,
+                "{several} per CPU-second",
+                "CPU 1초당 {several}",
+                "每 CPU 秒处理的{several}数",
+            )
         }
     }
 }
@@ -367,8 +374,8 @@ fn ratios_of_fewer(view: &View<'_>, rows: &[MeanRow]) -> Option<Sentence> {
     };
     let texts = [
         "A ratio with a number of cells is of those in which the two may be compared; it is not that of the figures beside it.",
-        "조건 수가 적힌 비율은 두 대상을 비교할 수 있는 조건만의 값이며, 옆에 있는 수치끼리의 비율이 아닙니다.",
-        "注明条件数的比值只取双方可比较的条件，并非旁边数值之比。",
+        "조건 수가 적힌 비율은 두 대상을 비교할 수 있는 조건만으로 구한 값입니다. 옆에 있는 수치끼리의 비율이 아닙니다.",
+        "注明条件数的比值只取双方可比的条件，不是旁边两个数值之比。",
     ];
     rows.iter().any(is_fewer).then(|| view.language.choose(texts).to_owned().into())
 }
@@ -418,15 +425,15 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
             view.language,
             "The server's side was not pinned to CPUs, so that nothing was measured by cores. Threads are no \
              cores: they are in the table by threads.",
-            "서버를 CPU에 고정하지 않았으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
-            "服务器一侧没有绑定 CPU，因此没有按核数的测量值。线程不是核，见按线程数的表。",
+            "서버를 CPU에 고정하지 않았으므로 코어 수별 측정값이 없습니다. 스레드 수는 코어 수가 아니며, 스레드 수별 표에 있습니다.",
+            "服务器没有绑定 CPU，因此没有各核数下的测量值。线程数不是核数，见各线程数下的表。",
         ),
         _ => localized!(
             view.language,
             "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that nothing was \
              measured by cores. Threads are no cores: they are in the table by threads.",
-            "모든 조건에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 측정값이 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
-            "所有条件下服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的测量值。线程不是核，见按线程数的表。",
+            "모든 조건에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 측정값이 없습니다. 스레드 수는 코어 수가 아니며, 스레드 수별 표에 있습니다.",
+            "所有条件下服务器的 CPU 数相同（{cpus} 个），因此没有各核数下的测量值。线程数不是核数，见各线程数下的表。",
         ),
     };
     let mut table = means_beside(view, map, &[], (TableName::Cores, theirs));

@@ -23,13 +23,13 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     if map.scaling.is_empty() {
         return Vec::new();
     }
-    let lines = ["Scaling efficiency, cell by cell", "확장성 효율성, 조건별", "各条件的扩展效率"];
+    let lines = ["Scaling efficiency, cell by cell", "조건별 확장 효율", "各条件的扩展效率"];
     let marks = [
         "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
          many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
-        "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계여서 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 한계였습니다. 괄호: 둘 다 한계여서 부하 \
-         생성기의 값입니다. ! 105 % 초과.",
-        "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
+        "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계였으므로, 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 부하 생성기가 한계였습니다. 괄호: 둘 다 해당하며, 이때는 부하 \
+        생성기의 값입니다. ! 105 % 초과.",
+        "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：工作线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
     ];
     let marks = view.language.choose(marks).to_owned();
     vec![means(view, map), each_line(view, map).titled(view.language.choose(lines), vec![marks.into()])]
@@ -45,7 +45,7 @@ fn heads(view: &View<'_>) -> Vec<String> {
 
 fn means(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Efficiency);
-    let lines = ["lines (generator free)", "줄(부하 생성기 여유)", "行（负载生成器有余量）"];
+    let lines = ["lines (generator free)", "행(부하 생성기 여유 있음)", "行（负载生成器有余量）"];
     let mut head: Vec<String> = [Word::MapWorkers, Word::Arm].map(|word| view.word(word).to_owned()).to_vec();
     head.extend(heads(view));
     head.push(view.language.choose(lines).to_owned());
@@ -70,10 +70,10 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
         "Throughput over that with fewest workers times as many; what is done per CPU-second over the same with fewest, for \
          a CPU-second is a share of the CPUs already. Geometric means over lines of cells that differ in workers alone, of \
          throughput over those in which the generator was not the limit; cells with equally many rounds are compared within rounds.",
-        "처리량은 워커가 가장 적을 때의 처리량에 배수를 곱한 값으로 나눈 것이고, CPU 1초당 건수는 이미 CPU당 값이므로 가장 적을 때의 값으로 나눈 것입니다. 워커 수만 \
-         다른 조건들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 라운드 수가 같은 두 조건은 라운드 안에서 짝지었습니다.",
-        "吞吐量除以线程最少时的吞吐量与倍数之积；每 CPU 秒的数量已按 CPU 计，故直接除以线程最少时的值。为仅线程数不同的各行条件的几何平均，吞吐量只取负载生成器未成瓶颈的行；\
-         轮数相同的两个条件在同一轮内配对。",
+        "처리량 효율은 처리량을, 워커가 가장 적을 때의 처리량에 워커 배수를 곱한 값으로 나눈 것입니다. CPU 1초당 건수는 이미 CPU당 값이므로, 워커가 가장 적을 때의 값으로 나눕니다. 워커 \
+        수만 다른 조건을 한 행으로 묶고 행들을 기하 평균했습니다. 처리량은 부하 생성기가 한계가 아니었던 행만 씁니다. 라운드 수가 같은 두 조건은 라운드별로 비교했습니다.",
+        "吞吐量效率为吞吐量除以“工作线程最少时的吞吐量 × 倍数”。每 CPU 秒的数量已按 CPU \
+        计，故直接除以工作线程最少时的值。数值为各行的几何平均，每行只有工作线程数不同；吞吐量只取负载生成器未成瓶颈的行；轮数相同的两个条件在同一轮内比较。",
     ];
     let own = view.language.choose(own).to_owned();
     let sentences = std::iter::once(own.into()).chain(alarms(view, map, ALARMS_SHOWN));
@@ -129,7 +129,7 @@ pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Sente
         localized!(
             view.language,
             "{further} more efficiencies above 105 % are marked in the table.",
-            "105 %를 넘는 효율이 {further}개 더 있으며 표에 표시되어 있습니다.",
+            "105 %를 넘는 효율이 {further}개 더 있으며, 표에 표시했습니다.",
             "另有 {further} 个效率超过 105 %，已在表中标出。",
         )
     });
@@ -146,8 +146,9 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Sentence {
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
          something else differs between the two cells. What it may be, held against the records: {candidates}.",
-        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
-        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
+        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). 워커를 늘린 것만으로는 {limit}를 넘을 수 없으므로, 두 조건 사이에 다른 차이가 있습니다. \
+        기록에서 확인한 가능한 원인: {candidates}.",
+        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。仅增加工作线程不会超过 {limit}，因此两个条件之间还有其他差异。按记录核对的可能原因：{candidates}。",
     );
     Sentence { text, cells: vec![it.cell_id.clone(), it.cell_id_base.clone()] }
 }
@@ -167,18 +168,18 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
         ScalingCause::GeneratorAtLimit => [
             "the generator at its limit with fewest workers",
             "워커가 가장 적을 때 부하 생성기가 한계",
-            "线程最少时负载生成器已达极限",
+            "工作线程最少时负载生成器已达极限",
         ],
         ScalingCause::Oversubscribed => ["more threads than CPUs", "CPU보다 많은 스레드", "线程多于 CPU"],
         ScalingCause::ServerIdle => [
             "the server idle with fewest workers",
-            "워커가 가장 적을 때 서버가 한가함",
-            "线程最少时服务器空闲",
+            "워커가 가장 적을 때 서버에 여유 있음",
+            "工作线程最少时服务器空闲",
         ],
         ScalingCause::BaseNoisier => [
             "the cell with fewest workers noisier",
             "워커가 가장 적은 조건의 노이즈가 더 큼",
-            "线程最少的条件噪声更大",
+            "工作线程最少的条件噪声更大",
         ],
     });
     let holds = choose(match it.holds {
@@ -201,8 +202,8 @@ fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
         localized!(
             view.language,
             " ({unit} {base}, with many {many})",
-            "({unit} {base}, 많을 때 {many})",
-            "（{unit} {base}，线程多时 {many}）",
+            "({unit} {base}, 워커가 많을 때 {many})",
+            "（{unit} {base}，工作线程多时 {many}）",
         )
     });
     format!("{name}{}{holds}{figures}", view.language.colon())

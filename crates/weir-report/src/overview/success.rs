@@ -77,7 +77,7 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
         ["success rate", "성공률", "成功率"],
         ["right", "성공", "正确"],
         ["failed", "실패", "失败"],
-        ["cut off at the end", "종료 시 끊김", "结束时被切断"],
+        ["cut off at the end", "종료할 때 중단됨", "结束时被中断"],
         ["trials (without a report)", "시행(보고서 없음)", "试验（无报告）"],
     ]
     .map(|head| view.language.choose(head).to_owned());
@@ -107,9 +107,9 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
     let counted = [
         "Counted, all of it: every round and trial, those set aside for errors included. The 99 % interval is that of \
          messages that fail each by itself (Wilson); where failures come together, as with a connection, it is too narrow.",
-        "모든 라운드와 시행을(오류로 제외된 것 포함) 빠짐없이 센 것입니다. 99% 구간은 메시지가 서로 독립적으로 실패한다고 볼 때의 값(Wilson)이며, \
-         연결이 끊길 때처럼 한꺼번에 실패하면 실제보다 좁습니다.",
-        "全部计数：包括因出错而剔除的轮次与试验。99% 区间按各消息相互独立失败计算（Wilson）；若成批失败（如连接断开），该区间偏窄。",
+        "모든 라운드와 시행을 빠짐없이 셌습니다(오류로 제외한 것 포함). 99 % 신뢰구간은 메시지가 서로 독립적으로 실패한다고 가정한 값(Wilson)입니다. 연결이 끊길 때처럼 한꺼번에 실패하면 \
+        실제보다 좁습니다.",
+        "全部计数，包括因出错而剔除的轮次与试验。99 % 置信区间按各消息相互独立失败计算（Wilson）；若成批失败（如连接断开），该区间偏窄。",
     ];
     let own = view.language.choose(counted).to_owned();
     let sentences = of_no_cell(std::iter::once(own).chain(theirs.map(|it| explained(view, it))));

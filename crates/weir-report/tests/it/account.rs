@@ -131,7 +131,7 @@ fn places_are_drawn_as_a_bar_for_each_arm_with_their_numbers_behind() {
         assert!(page.contains(mark), "{mark}");
     }
     for (language, title) in
-        [(Language::Korean, "서버 CPU가 쓰인 곳, 차트"), (Language::Chinese, "服务器 CPU 去向图")]
+        [(Language::Korean, "서버 CPU를 쓴 곳(차트)"), (Language::Chinese, "服务器 CPU 去向图")]
     {
         assert!(html(&result, language).contains(title), "{language:?}");
     }

@@ -95,8 +95,8 @@ fn the_second_estimate_and_a_single_rate_stand_beside_the_primary_comparison() {
     result.spec.cells.retain(|cell| cell.id == effect.cell_id || cell.load == LoadMode::Closed);
     for (language, expected) in Language::ALL.into_iter().zip([
         ["0.950 [0.800, 1.100]", "at one offered rate"],
-        ["0.950 [0.800, 1.100]", "부하율 한 가지"],
-        ["0.950 [0.800, 1.100]", "一个设定速率"],
+        ["0.950 [0.800, 1.100]", "한 가지 요청률에서만"],
+        ["0.950 [0.800, 1.100]", "只在一个请求速率下"],
     ]) {
         let text = markdown(&result, language);
         assert!(expected.iter().all(|it| text.contains(it)), "{language:?}: {text}");

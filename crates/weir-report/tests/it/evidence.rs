@@ -134,8 +134,8 @@ fn where_the_engine_did_not_count_every_kind_it_is_not_known_whether_it_agrees()
         Coverage { is_unknown: true, ..coverage(244_800, 244_801) },
         [
             "not known, not every kind was counted yet: 244,800 / 244,801",
-            "알 수 없음, 일부 종류는 아직 세지 않던 때의 값: 244,800 / 244,801",
-            "未知，当时尚未统计所有种类：244,800 / 244,801",
+            "알 수 없음(일부 종류를 아직 세지 않던 때의 결과): 244,800 / 244,801",
+            "未知（当时尚未统计所有种类）：244,800 / 244,801",
         ],
     );
 }
@@ -154,8 +154,11 @@ fn assert_agreement(coverage: Coverage, words: [&str; 3]) {
 fn calls_that_cannot_have_moved_the_messages_are_loud_in_every_language() {
     let mut result = observed();
     let told = |result: &StudyResult| Language::ALL.map(|language| markdown(result, language));
-    let not_all =
-        ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0 %", "未见全部：接收字节 0.0 %"];
+    let not_all = [
+        "NOT ALL OF IT: 0.0 % of bytes in",
+        "일부만 관찰됨: 받은 바이트 0.0 %",
+        "只观测到一部分：接收字节 0.0 %",
+    ];
     for (text, not_all) in told(&result).iter().zip(not_all) {
         assert!(!text.contains(not_all), "{text}");
     }
@@ -280,7 +283,8 @@ fn calls_against_connections_have_intervals_where_rounds_have_them_and_say_where
     let of = |value: f64, interval| OverRounds { rounds: vec![value], mean: Figure { value, interval } };
     let kept = |calls, time| Some(AllCalls { count: of(2.04, calls), on_cpu_ns: of(6_700.0, time) });
     let whiskers = |page: &str| page.matches("class=\"whisker\"").count();
-    let bare = ["A mark without an interval is of fewer than three", "구간이 없는 점은", "没有区间的点"];
+    let bare =
+        ["A mark without an interval is of fewer than three", "신뢰구간이 없는 점은", "没有置信区间的点"];
     let page = |result: &StudyResult| {
         let (page, language) = (ChartPage::SystemCalls, Language::English);
         chart_page(result, page, language, "/study/one")

@@ -134,11 +134,11 @@ fn latency_and_connections_are_told_in_three_languages() {
     );
     insta::assert_snapshot!(
         "latency-markdown-ko",
-        of(Language::Korean, ["## 부하율별 응답시간", "## 연결 자체의 비용"])
+        of(Language::Korean, ["## 요청률별 응답 시간", "## 연결 자체의 비용"])
     );
     insta::assert_snapshot!(
         "latency-markdown-zh",
-        of(Language::Chinese, ["## 不同负载速率下的响应时间", "## 连接本身的代价"])
+        of(Language::Chinese, ["## 不同请求速率下的响应时间", "## 连接本身的开销"])
     );
 }
 
@@ -169,7 +169,7 @@ fn a_reason_that_arms_share_is_told_once_and_arms_are_named_where_there_are_seve
     churn[1].reasons = vec![Finding::NoPairLeft];
     for (language, told) in [
         (Language::English, ["epoll: too few trials are left", "uring: no pair is left"]),
-        (Language::Korean, ["epoll: 비교할 수 있는 시행이 너무 적게", "uring: "]),
+        (Language::Korean, ["epoll: 비교할 수 있는 시행이 너무 적음", "uring: "]),
         (Language::Chinese, ["epoll：可比较的试验所剩过少", "uring："]),
     ] {
         let text = markdown(&result, language);

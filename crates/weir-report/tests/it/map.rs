@@ -152,7 +152,7 @@ fn a_map_in_a_document_is_its_table_and_its_sentences() {
         "map-markdown-ko",
         section(&markdown(&mapped(), Language::Korean), "## 조건별 히트맵")
     );
-    insta::assert_snapshot!("map-markdown-zh", section(&markdown(&mapped(), Language::Chinese), "## 分布图"));
+    insta::assert_snapshot!("map-markdown-zh", section(&markdown(&mapped(), Language::Chinese), "## 热力图"));
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn cells_that_the_generator_limited_are_left_out_for_the_reason_of_their_metric(
     result.grids.push(Grid { metric: Metric::Throughput, ..of_cpu });
     for (language, cost, rate) in [
         (Language::English, "no cell with one rate for both arms bears a difference", "Bounds have no ratio"),
-        (Language::Korean, "두 대상의 부하율이 같은 조건 가운데", "하한으로는 비율을 낼 수 없어"),
-        (Language::Chinese, "没有以相同速率比较双方的条件佐证", "下限之间没有比值"),
+        (Language::Korean, "두 대상의 요청률이 같은 조건 중에", "하한으로는 비율을 낼 수 없으므로"),
+        (Language::Chinese, "没有以相同请求速率比较双方的条件支持", "下限不能求比值"),
     ] {
         let text = markdown(&result, language);
         assert!(text.contains(cost) && text.contains(rate), "{language:?}: {text}");
@@ -511,8 +511,8 @@ fn guidance_has_options_of_io_uring_where_messages_are_served_on_it() {
 fn an_option_is_told_by_the_standing_of_its_arm_and_else_by_the_study_that_measures_it() {
     for (language, here, elsewhere) in [
         (Language::English, "uring, measured here: less", "not part of this study"),
-        (Language::Korean, "uring, 여기서 측정: 조건 6개", "이 연구에 없음"),
-        (Language::Chinese, "uring，此处实测：6 个条件", "不在本研究中"),
+        (Language::Korean, "uring, 이 실험의 측정: 조건 6개", "이 실험에 없음"),
+        (Language::Chinese, "uring，本次实测：6 个条件", "不在本实验中"),
     ] {
         let plain = option_row(&mapped(), language, "receive=bundle");
         let names_study = |row: &str| row.contains("weir study uring-");
@@ -563,7 +563,7 @@ fn an_option_says_which_kernel_it_needs_and_whether_this_one_is_older() {
     let mut result = mapped();
     result.fingerprint.kernel_release = "6.10.3-generic".to_owned();
     for (language, lacks) in
-        Language::ALL.into_iter().zip(["this kernel lacks it", "이 커널에는 없음", "本内核没有"])
+        Language::ALL.into_iter().zip(["this kernel lacks it", "이 커널에 없음", "本内核没有"])
     {
         let row = |option: &str| option_row(&result, language, option);
         assert!(row("fixed-files=on").contains("| 6.13") && row("fixed-files=on").contains(lacks));

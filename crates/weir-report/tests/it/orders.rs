@@ -233,7 +233,7 @@ fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
     for (language, runs, oversubscribed) in [
         (Language::English, "Published runs", "Over-subscribed: 1 of 3 cells"),
         (Language::Korean, "발표된 실행", "CPU 부족"),
-        (Language::Chinese, "已发表的各次运行", "CPU 不足"),
+        (Language::Chinese, "公布的运行", "CPU 不足"),
     ] {
         let result = study();
         for text in
@@ -285,7 +285,7 @@ fn threads_stand_beside_the_published_ones_and_then_by_process() {
     insta::assert_snapshot!("orders-threads", section);
     for (language, heads) in [
         (Language::Korean, ["cswch/s(발표)", "cswch/주문"]),
-        (Language::Chinese, ["cswch/s（已发表）", "cswch/订单"]),
+        (Language::Chinese, ["cswch/s（公布）", "cswch/订单"]),
     ] {
         let page = html(&result, language);
         assert!(heads.iter().all(|head| page.contains(head)), "{language:?}");

@@ -204,7 +204,7 @@ fn every_table_stands_under_its_published_name_and_beside_what_was_published() {
     let of = |language, title| section(&markdown(&mapped(), language), title);
     insta::assert_snapshot!("overview-markdown", of(Language::English, "## The map in tables"));
     insta::assert_snapshot!("overview-markdown-ko", of(Language::Korean, "## 조건별 결과표"));
-    insta::assert_snapshot!("overview-markdown-zh", of(Language::Chinese, "## 分布图的各张表"));
+    insta::assert_snapshot!("overview-markdown-zh", of(Language::Chinese, "## 各条件结果表"));
     for language in Language::ALL {
         let page = html(&mapped(), language);
         assert!(page.contains("243 %") && page.contains("1,707,788 (100 × 16, 100 %)"), "{language:?}");

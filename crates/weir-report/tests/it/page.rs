@@ -152,7 +152,7 @@ fn notes_checks_goals_and_published_figures_lead_to_their_cells() {
         let parts = text.split("href=\"#").skip(1);
         parts.filter_map(|it| it.split('"').next()).map(str::to_owned).collect()
     };
-    let titles = ["Published beside measured", "발표된 수치와 측정한 수치", "已发表数据与实测对照"];
+    let titles = ["Published beside measured", "발표 수치와 측정 수치 비교", "公布的数值与实测对照"];
     for (language, title) in Language::ALL.into_iter().zip(titles) {
         let result = fixture::all_not_comparable();
         let page = html(&result, language);
@@ -272,7 +272,7 @@ fn every_language_explains_every_verdict() {
     let words = [
         (Language::English, ["less CPU", "more CPU", "equivalent", "inconclusive", "not comparable"]),
         (Language::Korean, ["CPU 덜 씀", "CPU 더 씀", "동등", "보류", "비교 불가"]),
-        (Language::Chinese, ["更省 CPU", "更耗 CPU", "相当", "无法判定", "不可比较"]),
+        (Language::Chinese, ["更省 CPU", "更耗 CPU", "等效", "无法判定", "不可比较"]),
     ];
     for (language, words) in words {
         let page = html(&fixture::empty(), language);

@@ -243,7 +243,7 @@ fn a_run_says_which_minutes_it_describes_and_where_it_stands_among_earlier_ones(
             "this run: 0.781; earlier runs on this machine (6): 0.775 – 0.805, predicted range for the next run: 0.730 – 0.850.",
         ),
         (
-            "이 머신의 2026-11-29 07:10부터 07:11까지(UTC) 상태를 나타냅니다.",
+            "이 결과는 2026-11-29 07:10부터 07:11까지(UTC) 이 머신의 상태를 나타냅니다.",
             "이번 실행: 0.781. 이 머신의 이전 실행(6회): 0.775 – 0.805, 다음 실행의 예측 범위: 0.730 – 0.850.",
         ),
         (

@@ -131,8 +131,8 @@ fn published_figures_stand_beside_the_measured_ones_in_every_language() {
     let until = english.find("Run it again").expect("the end is there");
     insta::assert_snapshot!("published-terminal", &english[from..until]);
     for (language, claim, why, ladder) in [
-        (Language::Korean, "문서 002: HTML 페이지", "원인별로 설명되는 정도", "1, 2, 3, 4, 5, 7, 11초"),
-        (Language::Chinese, "文档 002：HTML 页面", "各原因所能解释的程度", "1, 2, 3, 4, 5, 7, 11 秒"),
+        (Language::Korean, "문서 002: HTML 페이지", "원인별 기여도", "1, 2, 3, 4, 5, 7, 11초"),
+        (Language::Chinese, "文档 002：HTML 页面", "各原因的贡献", "1, 2, 3, 4, 5, 7, 11 秒"),
     ] {
         let text = markdown(&fixture::http(), language);
         let steps =
@@ -169,7 +169,7 @@ fn io_models_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_langu
             [
                 "可用：边沿触发、只注册一次",
                 "受限：整机 65,536 个请求中已占用 65,536 个",
-                "在套接字对上发送一个字节",
+                "经套接字对发送一个字节",
                 "一次调用写入两个",
             ],
         ),
@@ -294,7 +294,7 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
     let expected =
         "CPU of both sides: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
     assert!(sentence(&result, Language::English).contains(expected));
-    assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
+    assert!(sentence(&result, Language::Chinese).contains("无法确认判定"));
 }
 
 #[test]
@@ -307,8 +307,8 @@ fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
     let text = |language| markdown(&result, language);
     let english = "At one rate for both, 84,639/s, uring uses 7.6 % less (99 % interval 6.6 to 8.7 % less).";
     assert!(text(Language::English).contains(english));
-    assert!(text(Language::Korean).contains("같은 부하율(84,639/s)에서 uring: 7.6 % 적게 씁니다"));
-    assert!(text(Language::Chinese).contains("在相同速率（84,639/s）下，uring 少 7.6 %"));
+    assert!(text(Language::Korean).contains("같은 요청률(84,639/s)에서 uring: 7.6 % 적게 씁니다"));
+    assert!(text(Language::Chinese).contains("在相同请求速率（84,639/s）下，uring 少 7.6 %"));
 }
 
 #[test]
@@ -598,8 +598,12 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
     result.effects.rows.retain(|row| !matches!(row.question, Question::NearState | Question::FarState));
     for (language, cause, next) in [
         (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
-        (Language::Korean, "라운드 1회뿐이라 구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),
-        (Language::Chinese, "只有 1 轮，没有区间。在本机上", "下一步：用 weir study --resume"),
+        (
+            Language::Korean,
+            "라운드 1회뿐이라 신뢰구간이 없음. 이 머신에서",
+            "다음 할 일: weir study --resume",
+        ),
+        (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "下一步：用 weir study --resume"),
     ] {
         let said = sentence(&result, language);
         assert!(said.starts_with(cause) && !said.contains('['), "{said}");

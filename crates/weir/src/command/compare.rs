@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
     if arguments.input.is_none() && arguments.serve.is_empty() && holds_bytes(std::io::stdin()) {
         output::tell(language.choose([
             "note: standard input is not passed on to the commands; use --input FILE",
-            "참고: 표준 입력은 명령에 전달되지 않습니다. --input FILE을 쓰십시오",
+            "참고: 표준 입력은 명령에 전달하지 않습니다. --input FILE을 쓰십시오",
             "提示：标准输入不会传给命令；请用 --input FILE",
         ]));
     }
@@ -89,8 +89,8 @@ fn has_folder(file: &Path, flag: &str, language: Language) -> Result<()> {
     Err(UsageError(localized!(
         language,
         "{flag}: the folder {folder} does not exist; make it, or name another file",
-        "{flag}: {folder} 폴더가 없습니다. 만들거나 다른 파일을 쓰십시오",
-        "{flag}：文件夹 {folder} 不存在；请创建它，或写另一个文件",
+        "{flag}: {folder} 폴더가 없습니다. 폴더를 만들거나 다른 파일을 지정하십시오",
+        "{flag}：文件夹 {folder} 不存在；请创建它，或指定另一个文件",
     ))
     .into())
 }

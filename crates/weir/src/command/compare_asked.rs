@@ -218,7 +218,7 @@ fn is_there(shell: &str, environment: &[(OsString, OsString)], arguments: &Compa
             language,
             "--shell: there is no program {shell}; give its path, or put its folder into PATH",
             "--shell: {shell} 프로그램이 없습니다. 경로를 쓰거나 그 폴더를 PATH에 넣으십시오",
-            "--shell：没有程序 {shell}；请写出其路径，或将其文件夹加入 PATH",
+            "--shell：没有程序 {shell}；请写出其路径，或将其所在文件夹加入 PATH",
         )),
         RunError::Empty => usage(localized!(
             language,
@@ -250,8 +250,8 @@ fn pairs(flag: &str, number: Option<u32>) -> Result<Option<u32>> {
         Some(own) if own < PAIRS_MIN => Err(usage(localized!(
             language::of_command_line(),
             "{flag} {own}: write {PAIRS_MIN} to {PAIRS_MAX}; fewer than {PAIRS_MIN} pairs give no 99 % interval",
-            "{flag} {own}: {PAIRS_MIN}에서 {PAIRS_MAX} 사이로 쓰십시오. {PAIRS_MIN}쌍보다 적으면 99 % 구간이 없습니다",
-            "{flag} {own}：请写 {PAIRS_MIN} 到 {PAIRS_MAX}；少于 {PAIRS_MIN} 对得不出 99 % 区间",
+            "{flag} {own}: {PAIRS_MIN}에서 {PAIRS_MAX} 사이로 쓰십시오. {PAIRS_MIN}쌍보다 적으면 99 % 신뢰구간을 구할 수 없습니다",
+            "{flag} {own}：请写 {PAIRS_MIN} 到 {PAIRS_MAX}；少于 {PAIRS_MIN} 对无法得出 99 % 置信区间",
         ))),
         other => within(flag, other, PAIRS_MIN, PAIRS_MAX),
     }
@@ -286,8 +286,8 @@ fn check_counts(arguments: &Compare, commands: &[Template<'_>]) -> Result<()> {
     if compared < 2 {
         let text = language::of_command_line().choose([
             "there is one command alone; name another one to compare it with, or give it parameters with -L",
-            "명령이 하나뿐입니다. 비교할 명령을 더하거나 -L로 매개변수를 주십시오",
-            "只有一个命令；请再写一个与之比较，或用 -L 给出参数",
+            "명령이 하나뿐입니다. 비교할 명령을 추가하거나 -L로 매개변수를 지정하십시오",
+            "只有一个命令；请再写一个命令与之比较，或用 -L 指定参数",
         ]);
         return Err(usage(text.to_owned()));
     }
@@ -297,7 +297,7 @@ fn check_counts(arguments: &Compare, commands: &[Template<'_>]) -> Result<()> {
             language::of_command_line(),
             "these are {count} commands; compare at most {COMMANDS_MAX} at once",
             "명령이 {count}개입니다. 한 번에 {COMMANDS_MAX}개까지 비교할 수 있습니다",
-            "命令有 {count} 个；一次最多比较 {COMMANDS_MAX} 个",
+            "共有 {count} 个命令；一次最多比较 {COMMANDS_MAX} 个",
         )));
     }
     let prepares = arguments.prepare.len();
@@ -306,8 +306,8 @@ fn check_counts(arguments: &Compare, commands: &[Template<'_>]) -> Result<()> {
         return Err(usage(localized!(
             language::of_command_line(),
             "--prepare is given {prepares} times for {count} commands; give it once, or once for each command",
-            "명령 {count}개에 --prepare가 {prepares}번 있습니다. 한 번, 또는 명령마다 한 번씩 주십시오",
-            "{count} 个命令给出了 {prepares} 次 --prepare；请只写一次，或为每个命令各写一次",
+            "명령은 {count}개인데 --prepare를 {prepares}번 지정했습니다. 한 번, 또는 명령마다 한 번씩 지정하십시오",
+            "共有 {count} 个命令，却指定了 {prepares} 次 --prepare；请只指定一次，或为每个命令各指定一次",
         )));
     }
     Ok(())
@@ -320,8 +320,8 @@ fn names(arguments: &Compare, commands: &[Template<'_>]) -> Result<Vec<String>> 
         return Err(usage(localized!(
             language::of_command_line(),
             "--name is given {names} times for {count} commands",
-            "명령 {count}개에 --name이 {names}번 있습니다",
-            "{count} 个命令给出了 {names} 次 --name",
+            "명령은 {count}개인데 --name을 {names}번 지정했습니다",
+            "共有 {count} 个命令，却指定了 {names} 次 --name",
         )));
     }
     let mut found: Vec<String> = Vec::new();
@@ -346,8 +346,8 @@ fn combinations(arguments: &Compare) -> Result<Vec<Parameters>> {
             return Err(usage(localized!(
                 language::of_command_line(),
                 "no command holds {{{name}}}; write it where the parameter belongs",
-                "{{{name}}}가 들어 있는 명령이 없습니다. 매개변수가 들어갈 곳에 쓰십시오",
-                "没有命令包含 {{{name}}}；请写在参数应在之处",
+                "{{{name}}}이(가) 들어 있는 명령이 없습니다. 매개변수가 들어갈 곳에 쓰십시오",
+                "没有命令包含 {{{name}}}；请写在参数所在的位置",
             )));
         }
         if all.len().saturating_mul(values.len()) > COMPARISONS_MAX {

@@ -79,8 +79,8 @@ impl Display {
                 self.line(&localized!(
                     self.language,
                     "{found}. The runs go on without a verdict; Ctrl-C ends them",
-                    "{found}. 판정 없이 실행은 계속됩니다. 끝내려면 Ctrl-C",
-                    "{found}。运行会继续，但不作判定；按 Ctrl-C 结束",
+                    "{found}. 실행은 계속하지만 판정하지 않습니다. 끝내려면 Ctrl-C를 누르십시오",
+                    "{found}。继续运行，但不作判定；按 Ctrl-C 结束",
                 ));
             }
             Event::Calls => {
@@ -103,11 +103,13 @@ impl Display {
 fn planned(plan: &PairPlan, expected_ns: u64, language: Language) -> String {
     let (pairs, length) = (plan.pairs, language.duration(expected_ns));
     let why = match plan.reason {
-        PlanReason::Asked => ["as asked", "지정한 대로", "按要求"],
-        PlanReason::Detectable => ["enough to find 1 %", "1 %를 찾기에 충분", "足以发现 1 %"],
-        PlanReason::Budget => ["what --budget allows", "--budget이 허용하는 만큼", "--budget 所允许"],
-        PlanReason::Fewest => ["the fewest that decide", "판정에 필요한 최소", "判定所需的最少"],
-        PlanReason::Most => ["the most there may be", "허용되는 최대", "允许的最多"],
+        PlanReason::Asked => ["as asked", "지정한 횟수", "按指定的次数"],
+        PlanReason::Detectable => {
+            ["enough to find 1 %", "1 % 차이를 찾기에 충분한 횟수", "足以检出 1 % 的差异"]
+        }
+        PlanReason::Budget => ["what --budget allows", "--budget 안에서 가능한 횟수", "在 --budget 之内"],
+        PlanReason::Fewest => ["the fewest that decide", "판정에 필요한 최소 횟수", "判定所需的最少次数"],
+        PlanReason::Most => ["the most there may be", "허용되는 최대 횟수", "允许的最多次数"],
     };
     let why = language.choose(why);
     localized!(

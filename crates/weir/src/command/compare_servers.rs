@@ -36,8 +36,8 @@ pub(super) fn check(arguments: &Compare) -> Result<()> {
             language::of_command_line()
                 .choose([
                     "--serve needs a load: add --load 'COMMAND {port}', a command that ends",
-                    "--serve에는 부하가 필요합니다. 끝나는 명령을 --load 'COMMAND {port}'로 더하십시오",
-                    "--serve 需要负载：请加 --load 'COMMAND {port}'，即一个会结束的命令",
+                    "--serve에는 부하가 필요합니다. 스스로 끝나는 명령을 --load 'COMMAND {port}'로 추가하십시오",
+                    "--serve 需要负载：请加 --load 'COMMAND {port}'，即一个会自行结束的命令",
                 ])
                 .to_owned(),
         )),
@@ -70,8 +70,8 @@ fn wants_servers(flag: &str) -> anyhow::Error {
     usage(localized!(
         language::of_command_line(),
         "{flag} is about servers; write --serve before the command of each",
-        "{flag}: 서버에 대한 것입니다. 서버의 명령마다 앞에 --serve를 쓰십시오",
-        "{flag} 只用于服务器；请在每个服务器的命令前写 --serve",
+        "{flag}: 서버를 비교할 때만 씁니다. 각 서버의 명령 앞에 --serve를 쓰십시오",
+        "{flag} 只用于比较服务器；请在每个服务器的命令前写 --serve",
     ))
 }
 
@@ -82,8 +82,8 @@ fn with_servers(arguments: &Compare) -> Result<()> {
         return Err(usage(localized!(
             language,
             "{command:?} is a command that ends, and --serve names servers; write --serve before each server",
-            "{command:?}: 끝나는 명령인데 --serve는 서버를 가리킵니다. 서버마다 앞에 --serve를 쓰십시오",
-            "{command:?} 是会结束的命令，而 --serve 表示服务器；请在每个服务器前写 --serve",
+            "{command:?}: 스스로 끝나는 명령입니다. --serve는 서버를 지정할 때 씁니다. 각 서버 앞에 --serve를 쓰십시오",
+            "{command:?} 是会自行结束的命令，而 --serve 用来指定服务器；请在每个服务器前写 --serve",
         )));
     }
     if let Some(folder) = arguments.dir.as_ref().filter(|folder| !folder.is_dir()) {
@@ -91,24 +91,24 @@ fn with_servers(arguments: &Compare) -> Result<()> {
         return Err(usage(localized!(
             language,
             "--dir: the folder {folder} does not exist; make it, or name another one",
-            "--dir: {folder} 폴더가 없습니다. 만들거나 다른 폴더를 쓰십시오",
-            "--dir：文件夹 {folder} 不存在；请创建它，或写另一个文件夹",
+            "--dir: {folder} 폴더가 없습니다. 폴더를 만들거나 다른 폴더를 지정하십시오",
+            "--dir：文件夹 {folder} 不存在；请创建它，或指定另一个文件夹",
         )));
     }
     let of_input = [
         "a load has no input: let it read its file itself",
-        "부하에는 입력이 없습니다. 부하가 직접 파일을 읽게 하십시오",
-        "负载没有输入：请让它自己读取文件",
+        "부하에는 입력을 줄 수 없습니다. 부하가 직접 파일을 읽게 하십시오",
+        "不能给负载提供输入；请让它自己读取文件",
     ];
     let of_output = [
         "what a load writes is read and not compared; leave it out",
         "부하의 출력은 읽기만 하고 비교하지 않습니다. 빼십시오",
-        "负载的输出只读取、不比较；请去掉",
+        "负载的输出只读取，不作比较；请去掉",
     ];
     let of_prepare = [
         "write --between, which runs before each load run",
-        "부하 실행마다 먼저 실행하는 --between을 쓰십시오",
-        "请写 --between，它在每次负载运行之前运行",
+        "부하를 실행할 때마다 먼저 실행하는 --between을 쓰십시오",
+        "请用 --between，它在每次负载运行之前执行",
     ];
     let refused = [
         ("--input", arguments.input.is_some(), of_input),
@@ -124,7 +124,7 @@ fn with_servers(arguments: &Compare) -> Result<()> {
         language,
         "{flag} is not for servers: {why}",
         "{flag}: 서버에는 쓸 수 없습니다. {why}",
-        "{flag} 不用于服务器：{why}",
+        "{flag} 不能用于服务器：{why}",
     )))
 }
 
@@ -140,8 +140,8 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
                 language,
                 "{flag} {text:?}: write {{port}} where its port belongs, or {{dir}} for its own folder; the servers are up \
                  together",
-                "{flag} {text:?}: 포트가 들어갈 곳에 {{port}}를, 서버만의 폴더가 들어갈 곳에 {{dir}}를 쓰십시오. 서버들은 함께 실행됩니다",
-                "{flag} {text:?}：请在端口处写 {{port}}，或在其自己的文件夹处写 {{dir}}；各服务器同时运行",
+                "{flag} {text:?}: 포트를 적는 자리에 {{port}}를, 서버 전용 폴더를 적는 자리에 {{dir}}를 쓰십시오. 서버들은 동시에 실행됩니다",
+                "{flag} {text:?}：请在端口的位置写 {{port}}，在其专用文件夹的位置写 {{dir}}；各服务器同时运行",
             )));
         }
         let waits_for_port = arguments.ready.is_none() && arguments.ready_line.is_none();
@@ -149,8 +149,8 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
             return Err(usage(localized!(
                 language,
                 "{flag} {text:?} has no {{port}}, so nobody can see when it is ready; add --ready COMMAND or --ready-line TEXT",
-                "{flag} {text:?}: {{port}}가 없어 준비되었는지 알 수 없습니다. --ready COMMAND나 --ready-line TEXT를 더하십시오",
-                "{flag} {text:?} 没有 {{port}}，无从得知何时就绪；请加 --ready COMMAND 或 --ready-line TEXT",
+                "{flag} {text:?}: {{port}}가 없어 서버가 준비되었는지 알 수 없습니다. --ready COMMAND나 --ready-line TEXT를 추가하십시오",
+                "{flag} {text:?} 没有 {{port}}，无法得知服务器何时就绪；请加 --ready COMMAND 或 --ready-line TEXT",
             )));
         }
     }
@@ -160,8 +160,8 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
         Some(name) => Err(usage(localized!(
             language,
             "{name} is what weir puts in for each server; give the parameter another name",
-            "{name}: weir가 서버마다 채우는 것입니다. 매개변수의 이름을 바꾸십시오",
-            "{name} 由 weir 为每个服务器填入；请给参数另起名字",
+            "{name}: weir가 서버마다 값을 채우는 이름입니다. 매개변수의 이름을 바꾸십시오",
+            "{name} 由 weir 为每个服务器填入；请为参数另取名称",
         ))),
         None => Ok(()),
     }
@@ -215,9 +215,10 @@ fn pairs_per_start(arguments: &Compare) -> Result<u32> {
             language::of_command_line(),
             "--runs {runs} with --pairs-per-start {pairs} is {starts} starts, and fewer than {PAIRS_DECIDING_MIN} give no \
              99 % interval; ask for more runs, or for fewer pairs of a start",
-            "--runs {runs}, --pairs-per-start {pairs}: 시작이 {starts}번인데 {PAIRS_DECIDING_MIN}번보다 적으면 99 % 구간이 없습니다. \
-             실행을 늘리거나 시작당 쌍을 줄이십시오",
-            "--runs {runs} 与 --pairs-per-start {pairs} 共 {starts} 次启动，少于 {PAIRS_DECIDING_MIN} 次得不出 99 % 区间；请增加运行次数或减少每次启动的对数",
+            "--runs {runs}, --pairs-per-start {pairs}: 시작 횟수가 {starts}번입니다. {PAIRS_DECIDING_MIN}번보다 적으면 99 % 신뢰구간을 구할 \
+            수 없습니다. 실행을 늘리거나 시작당 쌍의 수를 줄이십시오",
+            "--runs {runs} 与 --pairs-per-start {pairs} 共 {starts} 次启动，少于 {PAIRS_DECIDING_MIN} 次无法得出 99 % \
+            置信区间；请增加运行次数，或减少每次启动的对数",
         )));
     }
     Ok(pairs)
@@ -239,7 +240,7 @@ fn count(arguments: &Compare, load: &str) -> Result<Count> {
                 "--count-regex {text:?} has {groups} groups; put round brackets around the number, once, such as 'done: \
                  ([0-9]+)'",
                 "--count-regex {text:?}: 그룹이 {groups}개입니다. 'done: ([0-9]+)'처럼 숫자만 한 번 괄호로 묶으십시오",
-                "--count-regex {text:?} 有 {groups} 个组；请只给数字加一次圆括号，例如 'done: ([0-9]+)'",
+                "--count-regex {text:?} 有 {groups} 个组；请只用一对圆括号括住数字，例如 'done: ([0-9]+)'",
             )),
         });
     }
@@ -247,7 +248,7 @@ fn count(arguments: &Compare, load: &str) -> Result<Count> {
         Some(pointer) if !pointer.starts_with('/') => Err(usage(localized!(
             language,
             "--count-json {pointer:?}: write a pointer such as /totals/count",
-            "--count-json {pointer:?}: /totals/count처럼 포인터를 쓰십시오",
+            "--count-json {pointer:?}: /totals/count 같은 포인터를 쓰십시오",
             "--count-json {pointer:?}：请写指针，例如 /totals/count",
         ))),
         Some(pointer) => Ok(Count::Json(pointer.clone())),

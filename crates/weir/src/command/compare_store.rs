@@ -45,8 +45,8 @@ pub(super) fn store(folder: &Path, report: &CommandReport, language: Language) -
     output::tell(&localized!(
         language,
         "stored in {path}; weir history {folder} shows it beside others",
-        "{path}에 저장했습니다. weir history {folder}으로 다른 것과 함께 볼 수 있습니다",
-        "已存入 {path}；可用 weir history {folder} 与其他结果一起查看",
+        "{path}에 저장했습니다. weir history {folder}으로 다른 결과와 함께 볼 수 있습니다",
+        "已保存到 {path}；可用 weir history {folder} 与其他结果一起查看",
     ));
     Ok(())
 }

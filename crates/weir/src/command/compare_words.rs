@@ -37,15 +37,15 @@ pub(super) fn split(text: &str, language: Language) -> Result<Vec<String>, Strin
         return Err(localized!(
             language,
             "`{word}` is a word of a shell, and there is none; add -S sh, or put quotes around it to pass it on",
-            "`{word}`는 셸의 단어인데 셸이 없습니다. -S sh를 붙이거나, 그대로 넘기려면 따옴표로 감싸십시오",
-            "`{word}` 是 shell 的词，而这里没有 shell；请加 -S sh，若要原样传递请加引号",
+            "`{word}`는 셸에서 쓰는 기호인데 셸이 없습니다. -S sh를 추가하거나, 그대로 전달하려면 따옴표로 감싸십시오",
+            "`{word}` 由 shell 解释，而这里没有 shell；请加 -S sh，若要原样传递请加引号",
         ));
     }
     if is_assignment(first) {
         return Err(localized!(
             language,
             "{first} is an assignment; write `env {text}`, or add -S sh",
-            "{first}: 변수 대입입니다. `env {text}`로 쓰거나 -S sh를 붙이십시오",
+            "{first}: 변수 대입입니다. `env {text}`로 쓰거나 -S sh를 추가하십시오",
             "{first} 是变量赋值；请写成 `env {text}`，或加 -S sh",
         ));
     }

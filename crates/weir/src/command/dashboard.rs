@@ -64,8 +64,8 @@ fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
     localized!(
         language,
         "http://{address}/ shows the studies in {folder}",
-        "http://{address}/ 에서 {folder} 폴더의 연구를 볼 수 있습니다",
-        "http://{address}/ 可查看 {folder} 中的研究",
+        "http://{address}/ 에서 {folder} 폴더의 실험을 볼 수 있습니다",
+        "http://{address}/ 可查看 {folder} 中的实验",
     )
 }
 
@@ -74,16 +74,16 @@ fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     let acting = language.choose(match can_act {
         true => [
             "who has the token can start and stop studies",
-            "토큰이 있는 사람은 연구를 시작하고 중지할 수 있습니다",
-            "持有令牌的人可以启动和停止研究",
+            "토큰이 있는 사람은 실험을 시작하고 중지할 수 있습니다",
+            "持有令牌的人可以启动和停止实验",
         ],
-        false => ["nobody can change anything", "변경은 아무도 할 수 없습니다", "任何人都无法更改任何内容"],
+        false => ["nobody can change anything", "누구도 변경할 수 없습니다", "任何人都不能更改"],
     });
     localized!(
         language,
         "whoever reaches {address} can read them; {acting}",
-        "{address}에 접속할 수 있는 사람은 누구나 연구를 볼 수 있습니다. {acting}",
-        "凡能访问 {address} 的人都可以查看这些研究；{acting}",
+        "{address}에 접속할 수 있는 사람은 누구나 실험을 볼 수 있습니다. {acting}",
+        "凡能访问 {address} 的人都可以查看实验；{acting}",
     )
 }
 

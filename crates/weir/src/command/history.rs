@@ -62,8 +62,8 @@ fn read(folder: &Path, metrics: &HistoryMetrics, language: Language) -> Result<F
         UsageError(localized!(
             language,
             "{shown}: {error}; name a folder with runs of studies, or one that `weir compare --out` wrote",
-            "{shown}: {error}. 연구 실행이 있는 폴더나 `weir compare --out`이 쓴 폴더를 지정하십시오",
-            "{shown}：{error}；请指定存有研究运行的文件夹，或 `weir compare --out` 写入的文件夹",
+            "{shown}: {error}. 실험 결과가 있는 폴더나 `weir compare --out`으로 저장한 폴더를 지정하십시오",
+            "{shown}：{error}；请指定存有实验结果的文件夹，或 `weir compare --out` 保存的文件夹",
         ))
     })
 }
@@ -76,13 +76,13 @@ fn nothing(folders: &[PathBuf], runs: usize, language: Language) -> UsageError {
             language,
             "{shown}: there is no finished run; `weir compare OLD NEW --out {shown}` stores one",
             "{shown}: 끝난 실행이 없습니다. `weir compare OLD NEW --out {shown}`으로 저장할 수 있습니다",
-            "{shown}：没有已完成的运行；可用 `weir compare OLD NEW --out {shown}` 存储一次",
+            "{shown}：没有已完成的运行；可用 `weir compare OLD NEW --out {shown}` 保存",
         ),
         runs => localized!(
             language,
             "{shown}: none of {runs} runs is of what was asked for; leave --study, --branch, --label or --metric out",
-            "{shown}: 실행 {runs}회 중 요청한 것에 해당하는 것이 없습니다. --study, --branch, --label, --metric을 빼 보십시오",
-            "{shown}：{runs} 次运行中没有符合要求的；请去掉 --study、--branch、--label 或 --metric",
+            "{shown}: 실행 {runs}회 중 조건에 맞는 것이 없습니다. --study, --branch, --label, --metric을 빼 보십시오",
+            "{shown}：{runs} 次运行中没有符合条件的；请去掉 --study、--branch、--label 或 --metric",
         ),
     })
 }

@@ -115,9 +115,9 @@ fn tell_cost(cost: &ProbeCost, language: Language) {
         language,
         "tracing: until this ends every system call of the machine is slower: one that does nothing takes {with} ns in place \
          of {without} ns, and one that sleeps, wakes a thread or sends loses more; a process that only computes loses nothing",
-        "추적 중: 끝날 때까지 머신의 모든 시스템 콜이 느려집니다. 아무 일도 하지 않는 호출이 {without} ns 대신 {with} ns 걸리고, 잠들거나 스레드를 깨우거나 \
-         보내는 호출은 더 느려집니다. 계산만 하는 프로세스는 느려지지 않습니다",
-        "正在跟踪：结束之前，本机的每次系统调用都会变慢：什么都不做的调用耗时 {with} ns，而非 {without} ns；会睡眠、唤醒线程或发送的调用更慢；只做计算的进程不受影响",
+        "추적 중: 끝날 때까지 머신의 모든 시스템 콜이 느려집니다. 아무 일도 하지 않는 호출이 {without} ns 대신 {with} ns 걸립니다. 잠들거나, 스레드를 깨우거나, 전송하는 호출은 \
+        더 느려집니다. 계산만 하는 프로세스는 느려지지 않습니다",
+        "正在跟踪：结束之前，本机的每次系统调用都会变慢。什么都不做的调用耗时 {with} ns，而不是 {without} ns；会睡眠、唤醒线程或发送的调用更慢；只做计算的进程不受影响",
     ));
 }
 
@@ -126,8 +126,8 @@ fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
     if plan.rung == Rung::Programs && !watch.is_traced() {
         output::tell(language.choose([
             "--trace is refused here: only /proc is observed, and the exit code is 13",
-            "--trace는 여기서 거부되었습니다. /proc의 내용만 관찰하며 종료 코드는 13입니다",
-            "此处拒绝 --trace：只观测 /proc 的内容，退出码为 13",
+            "이 머신에서는 --trace를 쓸 수 없습니다. /proc의 내용만 관찰하며 종료 코드는 13입니다",
+            "本机不能使用 --trace：只观测 /proc 的内容，退出码为 13",
         ]));
     }
 }
@@ -212,14 +212,14 @@ fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
             language,
             "--compare: process {child} is a child of {parent}, and children are observed with their parent; name one \
              of both",
-            "--compare: {child}번은 {parent}번의 자식이고, 자식은 부모와 함께 관찰합니다. 둘 중 하나만 지정하십시오",
+            "--compare: {child}번은 {parent}번의 자식입니다. 자식은 부모와 함께 관찰하므로 둘 중 하나만 지정하십시오",
             "--compare：进程 {child} 是 {parent} 的子进程，子进程随父进程一起观测；请只指定其中一个",
         ),
         WatchError::ForeignProc => language
             .choose([
                 "/proc shows another PID namespace than this process lives in; mount it anew (unshare --mount-proc), or run \
                  this outside of the namespace",
-                "/proc가 이 프로세스와 다른 PID 네임스페이스의 것입니다. 새로 마운트하거나(unshare --mount-proc) 네임스페이스 밖에서 실행하십시오",
+                "/proc가 다른 PID 네임스페이스의 것입니다. 새로 마운트하거나(unshare --mount-proc) 네임스페이스 밖에서 실행하십시오",
                 "/proc 属于另一个 PID 命名空间；请重新挂载（unshare --mount-proc），或在该命名空间之外运行",
             ])
             .to_owned(),

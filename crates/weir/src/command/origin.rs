@@ -105,8 +105,8 @@ pub(super) fn labels(typed: &[String]) -> Result<BTreeMap<String, String>> {
             return Err(usage(localized!(
                 language::of_command_line(),
                 "--label {key} is given twice; write each key once",
-                "--label {key}: 두 번 주었습니다. 키마다 한 번만 쓰십시오",
-                "--label {key} 给出了两次；每个键只写一次",
+                "--label {key}: 두 번 지정했습니다. 키마다 한 번만 쓰십시오",
+                "--label {key} 指定了两次；每个键只写一次",
             )));
         }
     }

@@ -27,16 +27,16 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
         if observed.is_some() {
             let text = language.choose([
                 "--observed: it belongs to a study, and this is the record of an observation; name the study's folder",
-                "--observed: 연구에 쓰는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
-                "--observed：此选项用于研究，而这是一份观测记录；请指定研究的文件夹",
+                "--observed: 실험에 쓰는 옵션입니다. 이것은 관찰 기록이므로 실험 폴더를 지정하십시오",
+                "--observed：此选项用于实验，而这是一份观测记录；请指定实验的文件夹",
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
         if !arguments.fail_if.is_empty() {
             let text = language.choose([
                 "--fail-if: it judges a study, and this is the record of an observation; name the study's folder",
-                "--fail-if: 연구를 판정하는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
-                "--fail-if：此选项用于判定研究，而这是一份观测记录；请指定研究的文件夹",
+                "--fail-if: 실험을 판정하는 옵션입니다. 이것은 관찰 기록이므로 실험 폴더를 지정하십시오",
+                "--fail-if：此选项用于判定实验，而这是一份观测记录；请指定实验的文件夹",
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
@@ -73,8 +73,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
 /// Why an observed process says nothing about a study.
 const NO_GUIDANCE: [&str; 3] = [
     "this study has no map that says what to use where, such as `weir study tps` has",
-    "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 히트맵이 없습니다",
-    "本研究没有像 `weir study tps` 那样说明何处该用什么的分布图",
+    "이 실험에는 조건별로 무엇을 쓸지 알려 주는 히트맵이 없습니다. `weir study tps`에는 있습니다",
+    "本实验没有说明哪些场景该用哪种方案的热力图；`weir study tps` 有",
 ];
 
 /// A record's statement about the share of its process's CPU that an I/O model can touch.
@@ -86,8 +86,8 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
             language::of_command_line(),
             "--observed: {file} has no system calls with times that can be right; record it with `weir observe -p \
              PID --trace --record FILE`, and again where the report says that times are wrong",
-            "--observed: {file}에는 시간을 믿을 수 있는 시스템 콜이 없습니다. `weir observe -p PID --trace --record \
-             FILE`로 기록하고, 보고서가 시간이 틀렸다고 하면 다시 기록하십시오",
+            "--observed: {file}에는 시간이 올바른 시스템 콜이 없습니다. `weir observe -p PID --trace --record FILE`로 기록하십시오. 보고서에 시간이 \
+            틀렸다고 나오면 다시 기록하십시오",
             "--observed：{file} 中没有时间可信的系统调用；请用 `weir observe -p PID --trace --record FILE` 记录，\
              报告指出时间有误时请重新记录",
         );
@@ -121,9 +121,9 @@ pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
         language::of_command_line(),
         "{folder} holds a sweep, as the study polling was up to commit 96a1a42 of Weir {version}; that one reads it, \
          and `weir study polling` measures it again",
-        "{folder}: Weir {version}의 커밋 96a1a42까지 polling 연구가 쓰던 형식(sweep)입니다. 그 버전으로 읽거나 `weir study \
-         polling`으로 다시 측정하십시오",
-        "{folder} 中是一次 sweep，即 Weir {version} 到提交 96a1a42 为止 polling 研究所用的格式；请用该版本读取，或用 `weir \
+        "{folder}: Weir {version}의 커밋 96a1a42까지 polling 실험이 쓰던 형식(sweep)입니다. 그 버전으로 읽거나, `weir study polling`으로 다시 \
+        측정하십시오",
+        "{folder} 中是一次 sweep，即 Weir {version} 到提交 96a1a42 为止 polling 实验所用的格式；请用该版本读取，或用 `weir \
          study polling` 重新测量",
     );
     Err(UsageError(text).into())

@@ -218,8 +218,8 @@ fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
         output::tell(&localized!(
             language,
             "changed since the study began: {name}, {then} then, {now} now",
-            "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
-            "研究开始后有变化：{name}，当时 {then}，现在 {now}",
+            "실험을 시작한 뒤 바뀐 항목: {name}, 시작할 때 {then}, 지금 {now}",
+            "实验开始后有变化：{name}，开始时 {then}，现在 {now}",
         ));
     }
 }
@@ -232,8 +232,8 @@ fn tell_running(here: &Fingerprint, language: Language) {
         output::tell(&localized!(
             language,
             "arm {arm} runs already: the CPU of {who} is read; it is not started, pinned or stopped",
-            "비교 대상 {arm}은 이미 실행 중입니다. {who}의 CPU를 읽으며, 시작하거나 CPU에 고정하거나 멈추지 않습니다",
-            "方案 {arm} 已在运行：读取 {who} 的 CPU；不会启动、绑定或暂停它",
+            "비교 대상 {arm}은(는) 이미 실행 중입니다. {who}의 CPU를 읽기만 하며, 시작하거나 CPU에 고정하거나 정지시키지 않습니다",
+            "方案 {arm} 已在运行：只读取 {who} 的 CPU，不会启动、绑定或暂停它",
         ));
     }
 }
@@ -248,8 +248,8 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
     output::tell(&localized!(
         language,
         "study {name}: {title} (seed {seed})",
-        "연구 {name}: {title} (시드 {seed})",
-        "研究 {name}：{title}（随机种子 {seed}）",
+        "실험 {name}: {title} (시드 {seed})",
+        "实验 {name}：{title}（随机种子 {seed}）",
     ));
     let takes_ns = outline::study_ns(&study.spec).min(study.spec.time_cap_ns);
     let length = outline::shown_ns(takes_ns, language);
@@ -278,8 +278,8 @@ fn refuse_origin(arguments: &Study) -> Result<(), UsageError> {
     Err(UsageError(localized!(
         language::of_command_line(),
         "{flag} is stored when a study begins, and --resume goes on with one; leave {flag} out",
-        "{flag}: 연구를 시작할 때 저장되며, --resume은 이미 시작한 연구를 이어서 실행합니다. 빼십시오",
-        "{flag} 在研究开始时存储，而 --resume 继续已开始的研究；请去掉 {flag}",
+        "{flag}: 실험을 시작할 때 저장하는 값입니다. --resume은 이미 시작한 실험을 계속하므로 빼십시오",
+        "{flag} 在实验开始时保存，而 --resume 继续已开始的实验；请去掉 {flag}",
     )))
 }
 
@@ -288,8 +288,8 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
     if arguments.inconclusive_passes && !spec.comparisons.iter().any(|asked| asked.is_threshold) {
         let text = language::of_command_line().choose([
             "--inconclusive-passes: the study has no thresholds; add --fail-if, or leave it out",
-            "--inconclusive-passes: 이 연구에는 임계값이 없습니다. --fail-if를 더하거나 빼십시오",
-            "--inconclusive-passes：本研究没有阈值；请加上 --fail-if，或去掉此选项",
+            "--inconclusive-passes: 이 실험에는 임계값이 없습니다. --fail-if를 추가하거나 빼십시오",
+            "--inconclusive-passes：本实验没有阈值；请加上 --fail-if，或去掉此选项",
         ]);
         return Err(UsageError(text.to_owned()));
     }

@@ -15,8 +15,8 @@ pub(crate) fn list(language: Language) -> String {
     let mut text: String = all_study_names().into_iter().filter_map(line).collect();
     text.push_str(language.choose([
         "\n`weir study NAME --help` says more about one, and `weir study NAME --dry-run` what it does here.\n",
-        "\n자세한 설명은 `weir study NAME --help`, 여기서의 계획은 `weir study NAME --dry-run`으로 볼 수 있습니다.\n",
-        "\n`weir study NAME --help` 给出详细说明，`weir study NAME --dry-run` 给出在此处的计划。\n",
+        "\n자세한 설명은 `weir study NAME --help`로, 이 머신에서의 계획은 `weir study NAME --dry-run`으로 볼 수 있습니다.\n",
+        "\n`weir study NAME --help` 给出详细说明，`weir study NAME --dry-run` 给出在本机上的计划。\n",
     ]));
     text
 }
@@ -94,10 +94,10 @@ fn ways_on(name: &str, language: Language) -> String {
          weir study {name} --print     its file, to start your own from\n\
          weir study --help             every flag\n",
         "weir study {name} --dry-run   이 머신에서의 계획\n\
-         weir study {name} --print     연구 파일(새로 만들 때의 출발점)\n\
+         weir study {name} --print     실험 파일(새로 만들 때의 출발점)\n\
          weir study --help             모든 옵션\n",
         "weir study {name} --dry-run   在本机上的计划\n\
-         weir study {name} --print     研究文件，可据此编写自己的研究\n\
+         weir study {name} --print     实验文件，可据此编写自己的实验\n\
          weir study --help             所有选项\n",
     )
 }

@@ -67,14 +67,14 @@ fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
         Ok(Answer::Line(line)) => format!("--version: {:?}", line.trim()),
         Ok(Answer::Ended { said, .. }) => format!("--version: {said:?}"),
         Ok(Answer::Silence) => language
-            .choose(["--version says nothing", "--version에 답이 없음", "--version 没有输出"])
+            .choose(["--version says nothing", "--version에 출력이 없음", "--version 没有输出"])
             .to_owned(),
         Err(error) => error.to_string(),
     };
     Err(NoBaseline(localized!(
         language,
         "{flag} {shown}: it is no weir ({seen}); name an older build of weir; other servers are arms (--arm)",
-        "{flag} {shown}: weir가 아닙니다({seen}). 이전 weir 빌드를 지정하십시오. 다른 서버는 --arm으로 비교 대상에 넣습니다",
+        "{flag} {shown}: weir가 아닙니다({seen}). 이전 weir 빌드를 지정하십시오. 다른 서버는 --arm으로 추가합니다",
         "{flag} {shown}：不是 weir（{seen}）；请指定较早的 weir 构建；其他服务器请作为方案（--arm）加入",
     )))
 }
@@ -97,7 +97,7 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
                 language::of_command_line(),
                 "arm {name} ({program}): {why}; choose arms that it knows with --only-arms --arm NAME, or a later \
                  build",
-                "비교 대상 {name}({program}): {why}. 그 빌드가 아는 대상을 --only-arms --arm NAME으로 고르거나 더 나중 빌드를 쓰십시오",
+                "비교 대상 {name}({program}): {why}. 그 빌드가 지원하는 대상을 --only-arms --arm NAME으로 고르거나, 더 새로운 빌드를 쓰십시오",
                 "方案 {name}（{program}）：{why}；请用 --only-arms --arm NAME 选择该构建支持的方案，或使用更新的构建",
             ))
             .into());

@@ -85,25 +85,25 @@ impl Display {
             Event::RateFixed { cell_id, rate_per_second } => self.line(&localized!(
                 self.language,
                 "{cell_id}: the rate is {rate_per_second:.0} a second",
-                "{cell_id}: 부하율 초당 {rate_per_second:.0}건",
-                "{cell_id}：负载速率为每秒 {rate_per_second:.0} 次",
+                "{cell_id}: 요청률 초당 {rate_per_second:.0}건",
+                "{cell_id}：请求速率为每秒 {rate_per_second:.0} 次",
             )),
             Event::Descended { from, to, least_kept: Kept { arm, kept, of, .. } } => self.line(&localized!(
                 self.language,
                 "{arm} kept the rate of {from} in {kept} of {of} slices; {to} decides",
-                "{from}: {arm}의 부하율 유지 구간 {kept}/{of}. 이제 {to} 조건으로 판정함",
-                "{from}：{arm} 在 {of} 个时间片中有 {kept} 个保持了速率；改由 {to} 判定",
+                "{from}: {arm}이(가) 슬라이스 {of}개 중 {kept}개에서 요청률에 도달함. {to} 조건으로 판정함",
+                "{from}：{arm} 在 {of} 个时间片中有 {kept} 个达到请求速率；改由 {to} 判定",
             )),
             Event::LeftOut { cell_id, reason } => self.line(&localized!(
                 self.language,
                 "{cell_id} is left out: no arm runs there: {reason}",
                 "{cell_id} 제외: 이 조건에서 실행되는 대상이 없음: {reason}",
-                "{cell_id} 已略去：此条件下没有方案能运行：{reason}",
+                "已排除 {cell_id}：此条件下没有方案能运行：{reason}",
             )),
             Event::WaitingForNear { blocks } => self.line(&localized!(
                 self.language,
                 "{blocks} blocks wait for the machine's near state",
-                "블록 {blocks}개가 머신의 코어 간 지연이 짧은 상태(near)를 기다림",
+                "블록 {blocks}개가 머신이 코어 간 지연이 짧은 상태(near)로 돌아오기를 기다림",
                 "{blocks} 个区组在等待机器回到核间延迟较短的状态（near）",
             )),
             Event::ArmMissing { arm } => {
@@ -132,7 +132,7 @@ impl Display {
         self.line(&localized!(
             self.language,
             "{tenths}0 % of the blocks are done{left}{estimate}",
-            "블록 {tenths}0 % 완료{left}{estimate}",
+            "블록의 {tenths}0 % 완료{left}{estimate}",
             "已完成 {tenths}0 % 的区组{left}{estimate}",
         ));
     }

@@ -121,7 +121,7 @@ pub(super) fn asked(arguments: &Study) -> Result<Option<ServerHost>, UsageError>
         if server_address.is_some() {
             let text = language::of_command_line().choose([
                 "--server-address is of another host; add --server-host or --rsh, or leave it out",
-                "--server-address는 다른 호스트의 주소입니다. --server-host나 --rsh를 더하거나 빼십시오",
+                "--server-address는 다른 호스트의 주소입니다. --server-host나 --rsh를 추가하거나, 빼십시오",
                 "--server-address 是另一台主机的地址；请加上 --server-host 或 --rsh，或去掉它",
             ]);
             return Err(UsageError(text.to_owned()));

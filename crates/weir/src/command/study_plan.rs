@@ -56,15 +56,15 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     if arguments.protocol.is_some() && name != PEERS {
         return wrong([
             "--protocol belongs to the peers study; leave it out",
-            "--protocol은 peers 연구에만 씁니다. 빼십시오",
-            "--protocol 只用于 peers 研究；请去掉",
+            "--protocol은 peers 실험에만 씁니다. 빼십시오",
+            "--protocol 只用于 peers 实验；请去掉",
         ]);
     }
     if arguments.storage && name != SURVEY {
         return wrong([
             "--storage belongs to the survey; leave it out",
-            "--storage는 survey 연구에만 씁니다. 빼십시오",
-            "--storage 只用于 survey 研究；请去掉",
+            "--storage는 survey 실험에만 씁니다. 빼십시오",
+            "--storage 只用于 survey 实验；请去掉",
         ]);
     }
     let file = match (name.as_str(), arguments.protocol.as_deref()) {
@@ -94,8 +94,8 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
         UsageError(localized!(
             language::of_command_line(),
             "cannot read the study file {name}: {error}",
-            "연구 파일({name})을 읽을 수 없습니다: {error}",
-            "无法读取研究文件 {name}：{error}",
+            "실험 파일({name})을 읽을 수 없습니다: {error}",
+            "无法读取实验文件 {name}：{error}",
         ))
     })?;
     chosen(arguments, name, path, Cow::Owned(text))
@@ -178,8 +178,8 @@ fn unknown(name: &str) -> UsageError {
     UsageError(localized!(
         language,
         "there is no study {name:?}; {instead} (`weir study --list` says what each asks; a study file ends in .toml)",
-        "{name:?} 연구가 없습니다. {instead}(`weir study --list`로 각 연구의 질문을 볼 수 있으며, 연구 파일의 이름은 .toml로 끝납니다)",
-        "没有研究 {name:?}；{instead}（`weir study --list` 列出各研究的问题；研究文件的名称以 .toml 结尾）",
+        "{name:?} 실험이 없습니다. {instead}(`weir study --list`로 각 실험의 질문을 볼 수 있으며, 실험 파일의 이름은 .toml로 끝납니다)",
+        "没有实验 {name:?}；{instead}（`weir study --list` 列出各实验的问题；实验文件的名称以 .toml 结尾）",
     ))
 }
 
@@ -250,13 +250,13 @@ impl Written {
                 return wrong(match self.name.as_str() {
                     SURVEY => [
                         "--file belongs to studies of storage; add --storage for that half",
-                        "--file은 스토리지 연구에만 씁니다. 그쪽을 실행하려면 --storage를 더하십시오",
-                        "--file 只用于存储研究；要运行那一半请加上 --storage",
+                        "--file은 스토리지 실험에만 씁니다. 스토리지 부분을 실행하려면 --storage를 추가하십시오",
+                        "--file 只用于存储实验；要运行存储部分请加上 --storage",
                     ],
                     _ => [
                         "--file belongs to studies of storage; leave it out",
-                        "--file은 스토리지 연구에만 씁니다. 빼십시오",
-                        "--file 只用于存储研究；请去掉",
+                        "--file은 스토리지 실험에만 씁니다. 빼십시오",
+                        "--file 只用于存储实验；请去掉",
                     ],
                 });
             }

@@ -82,8 +82,8 @@ fn read_all(folder: &Path, language: Language) -> Result<Vec<(PathBuf, StoredRun
             language,
             "{shown} holds no study, and neither does a folder in it; name folders that `weir study` wrote, or a folder of \
              such folders",
-            "{shown} 및 그 하위 폴더에 연구가 없습니다. `weir study`가 만든 폴더나 그런 폴더를 모아 둔 폴더를 지정하십시오",
-            "{shown} 及其下的文件夹中都没有研究；请指定 `weir study` 生成的文件夹，或存放此类文件夹的文件夹",
+            "{shown} 폴더와 그 하위 폴더에 실험이 없습니다. `weir study`가 만든 폴더나 그런 폴더를 모아 둔 폴더를 지정하십시오",
+            "{shown} 及其下的文件夹中都没有实验；请指定 `weir study` 生成的文件夹，或存放此类文件夹的文件夹",
         ))
         .into());
     }
@@ -119,8 +119,8 @@ fn check(runs: &[(PathBuf, StoredRun)], asked: Option<&str>, language: Language)
         return Err(UsageError(localized!(
             language,
             "these are runs of several studies: {all}; choose one with --study NAME",
-            "여러 연구의 실행이 섞여 있습니다: {all}. --study NAME으로 하나를 고르십시오",
-            "其中有多项研究的运行：{all}；请用 --study NAME 选择一项",
+            "여러 실험의 실행이 섞여 있습니다: {all}. --study NAME으로 하나를 고르십시오",
+            "其中有多项实验的运行：{all}；请用 --study NAME 选择一项",
         )));
     }
     let count = runs.len();
@@ -132,8 +132,8 @@ fn check(runs: &[(PathBuf, StoredRun)], asked: Option<&str>, language: Language)
         language,
         "runs found: {count}; there is nothing to pool below two, and an interval takes three: `weir study {name} --repeat \
          5 --every 10min` makes more",
-        "찾은 실행: {count}회. 종합하려면 두 번 이상, 구간을 내려면 세 번 이상 필요합니다. `weir study {name} --repeat 5 --every 10min`으로 더 \
-         실행하십시오",
-        "找到的运行：{count} 次；少于两次无法合并，给出区间需要三次：请用 `weir study {name} --repeat 5 --every 10min` 增加运行",
+        "찾은 실행: {count}회. 종합하려면 두 번 이상, 신뢰구간을 구하려면 세 번 이상 필요합니다. `weir study {name} --repeat 5 --every 10min`으로 더 \
+        실행하십시오",
+        "找到的运行：{count} 次；合并至少需要两次，给出置信区间需要三次：请用 `weir study {name} --repeat 5 --every 10min` 增加运行",
     )))
 }

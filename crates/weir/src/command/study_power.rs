@@ -69,8 +69,8 @@ fn unknown(earlier: Option<&Path>, language: Language) -> String {
     localized!(
         language,
         "What this schedule can find is not known: that takes earlier rounds of its cells; {why}.",
-        "이 일정으로 얼마나 작은 차이를 찾을 수 있는지 아직 알 수 없습니다. 같은 조건을 전에 측정한 라운드가 필요합니다. {why}.",
-        "尚不知道该计划能发现多小的差异：这需要这些条件以往的轮次；{why}。",
+        "이 일정으로 얼마나 작은 차이를 찾을 수 있는지 알 수 없습니다. 같은 조건을 이전에 측정한 라운드가 필요합니다. {why}.",
+        "尚不知道该计划能检出多小的差异：这需要这些条件以往的轮次；{why}。",
     )
 }
 
@@ -82,8 +82,8 @@ fn scatter(found: &RoundComponents, language: Language) -> String {
         language,
         "earlier rounds of {arm} scatter by {within:.1} % within and {between:.1} % between rounds; in the time of {rounds} \
          rounds of {permutations} permutations, {rounds_best} of {permutations_best} would do best",
-        "{arm}: 이전 라운드의 산포는 라운드 안 {within:.1} %, 라운드 사이 {between:.1} %. 순열 {permutations}개짜리 라운드 {rounds}회와 \
-         같은 시간이면 순열 {permutations_best}개짜리 {rounds_best}회가 가장 좋음",
+        "{arm}: 이전 라운드의 산포는 라운드 안 {within:.1} %, 라운드 사이 {between:.1} %. 순열 {permutations}개짜리 라운드 {rounds}회와 같은 시간이면, \
+        순열 {permutations_best}개짜리 {rounds_best}회가 최적",
         "{arm}：以往各轮的离散程度为轮内 {within:.1} %、轮间 {between:.1} %；在 {rounds} 轮（每轮 {permutations} 个排列）的时间内，\
          以 {rounds_best} 轮、每轮 {permutations_best} 个排列为最佳",
     )
@@ -101,10 +101,10 @@ fn line(expected: &Expected, language: Language) -> Option<String> {
         language,
         "{cell_id}: {units} rounds or blocks of {arm} against {baseline} are expected to find {percent:.1} % in server CPU \
          four times of five, as a claim that stands alone (from {earlier} earlier ones of {of})",
-        "{cell_id}: {arm} / {baseline}, 라운드나 블록 {units}회로 서버 CPU의 {percent:.1} % 차이를 80 % 확률로 찾을 수 있음(가설이 이것 하나일 \
-         때. {of} 이전 {earlier}회에서 추정)",
-        "{cell_id}：{arm} / {baseline}，{units} 轮（区组）有 80 % 的概率发现服务器 CPU 的 {percent:.1} % 差异（仅此一项结论时；据{of}以往 \
-         {earlier} 次比较推算）",
+        "{cell_id}: {arm} / {baseline}, 라운드나 블록 {units}회로 서버 CPU의 {percent:.1} % 차이를 80 % 확률로 찾을 수 있음(가설이 이것 하나일 때. \
+        {of} 이전 {earlier}회에서 추정)",
+        "{cell_id}：{arm} / {baseline}，{units} 轮（区组）有 80 % 的概率检出服务器 CPU 的 {percent:.1} % 差异（仅此一项结论时；据{of}以往 {earlier} \
+        次比较推算）",
     ))
 }
 

@@ -113,8 +113,8 @@ fn wait(until: Instant, (number, times): (u32, u32), interrupt: &AtomicBool, lan
         output::tell(&localized!(
             language,
             "run {number} of {times} begins in {length}, at {clock}; Ctrl-C ends here and keeps what was measured",
-            "실행 {number}/{times}: {length} 뒤({clock}) 시작. Ctrl-C를 누르면 여기서 끝내고 측정한 것은 남깁니다",
-            "第 {number} 次运行（共 {times} 次）将在 {length}后（{clock}）开始；按 Ctrl-C 到此结束，已测数据保留",
+            "실행 {number}/{times}: {length} 뒤({clock})에 시작합니다. Ctrl-C를 누르면 여기서 끝내고, 측정한 결과는 남깁니다",
+            "第 {number} 次运行（共 {times} 次）将在 {length}后（{clock}）开始；按 Ctrl-C 到此结束，已测数据会保留",
         ));
     }
     while !interrupt.load(Ordering::Relaxed) {
@@ -150,8 +150,8 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
             language,
             "--repeat begins new runs and --resume goes on with one: finish that one with `weir study --resume {folder}`, \
              then repeat the study",
-            "--repeat은 새로 실행하고 --resume은 하나를 이어서 실행합니다. `weir study --resume {folder}`으로 그 실행을 끝낸 뒤 연구를 반복하십시오",
-            "--repeat 开始新的运行，--resume 继续已有的一次：请先用 `weir study --resume {folder}` 完成那一次，再重复该研究",
+            "--repeat은 새로 실행하고 --resume은 중단된 실행을 계속합니다. `weir study --resume {folder}`으로 그 실행을 끝낸 뒤 실험을 반복하십시오",
+            "--repeat 开始新的运行，--resume 继续已有的一次：请先用 `weir study --resume {folder}` 完成那一次，再重复该实验",
         ));
     }
     if let Some(folder) = arguments.out.as_deref().filter(|folder| !is_free(folder)) {
@@ -160,8 +160,8 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
             language,
             "--out {folder} is there already, and --repeat puts a folder for each run into it: name one that is not there, \
              or leave --out out; runs of several times are pooled with `weir study pool DIR DIR`",
-            "--out {folder}: 이미 있는 폴더입니다. --repeat은 그 안에 실행마다 폴더를 만듭니다. 없는 폴더를 지정하거나 --out을 빼십시오. 여러 시점의 실행은 `weir \
-             study pool DIR DIR`로 종합합니다",
+            "--out {folder}: 이미 있는 폴더입니다. --repeat은 그 안에 실행마다 폴더를 만듭니다. 없는 폴더를 지정하거나 --out을 빼십시오. 서로 다른 시점의 실행은 `weir \
+            study pool DIR DIR`로 종합합니다",
             "--out {folder} 已存在，而 --repeat 会在其中为每次运行建一个文件夹：请指定尚不存在的文件夹，或去掉 --out；不同时间的运行可用 `weir study pool DIR \
              DIR` 合并",
         ));
@@ -172,7 +172,7 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
             language
                 .choose([
                     "--repeat: thresholds are of single runs; leave --fail-if out, or run the study once",
-                    "--repeat: 임계값은 실행 하나에 대한 것입니다. --fail-if를 빼거나 연구를 한 번만 실행하십시오",
+                    "--repeat: 임계값은 한 실행에 적용합니다. --fail-if를 빼거나 실험을 한 번만 실행하십시오",
                     "--repeat：阈值针对单次运行；请去掉 --fail-if，或只运行一次",
                 ])
                 .to_owned(),
@@ -185,7 +185,7 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
             refuse(localized!(
                 language,
                 "--every {written} is no length of time up to a day; write 10min, 90s or 1h",
-                "--every {written}: 하루 이하의 시간이 아닙니다. 10min, 90s, 1h처럼 쓰십시오",
+                "--every {written}: 하루 이하의 시간으로 쓰십시오. 예: 10min, 90s, 1h",
                 "--every {written}：不是一天以内的时长；请写 10min、90s 或 1h",
             ))
         },

@@ -69,7 +69,7 @@ pub(super) fn prepare_what_can_be(
             output::tell(&localized!(
                 language::of_command_line(),
                 "the disk is left out: {reason}",
-                "디스크는 제외합니다: {reason}",
+                "디스크를 제외합니다: {reason}",
                 "不测量磁盘：{reason}",
             ));
             Ok(Ready::Yes)
@@ -110,13 +110,13 @@ fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
     let remedy = language::of_command_line().choose(match is_left_alone {
         true => [
             "a file that you name is not laid out; fill it with data, or leave --file out for one that is",
-            "지정한 파일은 새로 만들어 채우지 않습니다. 데이터로 채우거나, 새로 만들도록 --file을 빼십시오",
+            "지정한 파일은 새로 만들거나 채우지 않습니다. 파일을 데이터로 채우거나, 새로 만들도록 --file을 빼십시오",
             "您指定的文件不会被重新生成；请先填满数据，或去掉 --file 以便生成一个",
         ],
         false => [
             "a study of storage speaks of a device, so name a file on one with --file",
-            "스토리지 연구는 장치에 관한 것이므로, 장치 위의 파일을 --file로 지정하십시오",
-            "存储研究针对的是设备，请用 --file 指定设备上的文件",
+            "스토리지 실험은 장치를 측정합니다. 장치에 있는 파일을 --file로 지정하십시오",
+            "存储实验测量的是设备，请用 --file 指定设备上的文件",
         ],
     });
     RunError::Environment(format!("{}: {reason}; {remedy}", path.display()))
@@ -135,8 +135,8 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = localized!(
             language,
             "{shown} has {has} bytes, and a study of storage uses {least} at least; name a larger file",
-            "{shown}: {has}바이트입니다. 스토리지 연구에는 적어도 {least}가 필요하므로 더 큰 파일을 지정하십시오",
-            "{shown} 有 {has} 字节，而存储研究至少需要 {least}；请指定更大的文件",
+            "{shown}: {has}바이트입니다. 스토리지 실험에는 {least} 이상이 필요합니다. 더 큰 파일을 지정하십시오",
+            "{shown} 有 {has} 字节，而存储实验至少需要 {least}；请指定更大的文件",
         );
         return Err(UsageError(text).into());
     }
@@ -144,8 +144,8 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = localized!(
             language,
             "{shown} has {has} bytes, and the study uses {used}; name a larger file, or ask for less with file_size",
-            "{shown}: {has}바이트인데 연구는 {used}바이트를 씁니다. 더 큰 파일을 지정하거나 file_size를 줄이십시오",
-            "{shown} 有 {has} 字节，而研究使用 {used} 字节；请指定更大的文件，或减小 file_size",
+            "{shown}: {has}바이트입니다. 실험은 {used}바이트를 씁니다. 더 큰 파일을 지정하거나 file_size를 줄이십시오",
+            "{shown} 有 {has} 字节，而实验使用 {used} 字节；请指定更大的文件，或减小 file_size",
         );
         return Err(UsageError(text).into());
     }
@@ -156,8 +156,8 @@ fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
         let text = localized!(
             language,
             "{shown} is a block device, and the study writes; name a file instead",
-            "{shown}: 블록 장치입니다. 이 연구는 쓰기를 하므로 파일을 지정하십시오",
-            "{shown} 是块设备，而该研究会写入；请改为指定文件",
+            "{shown}: 블록 장치입니다. 이 실험은 쓰기를 하므로 파일을 지정하십시오",
+            "{shown} 是块设备，而该实验会写入；请改为指定文件",
         );
         return Err(UsageError(text).into());
     }
@@ -181,8 +181,8 @@ fn overwrites(path: &Path, used: u64, language: Language) -> String {
         language,
         "warning: {path} is used as it is, not laid out, and this study writes: what its first {used} hold is \
          overwritten",
-        "경고: {path} 파일을 새로 만들지 않고 그대로 씁니다. 이 연구는 쓰기를 하므로 앞부분 {used}의 내용을 덮어씁니다",
-        "警告：{path} 将按原样使用，不会重新生成；本研究会写入，其前 {used} 的内容将被覆盖",
+        "경고: {path} 파일을 새로 만들지 않고 그대로 씁니다. 이 실험은 쓰기를 하므로, 앞부분 {used}의 내용을 덮어씁니다",
+        "警告：{path} 将按原样使用，不会重新生成；本实验会写入，其前 {used} 的内容将被覆盖",
     )
 }
 

@@ -75,7 +75,7 @@ fn targets(arguments: &Top) -> Result<Vec<Target>> {
             let text = language::of_command_line().choose([
                 "no `weir serve` of this user runs here; name a process with --pid, or a socket with --socket",
                 "이 사용자의 `weir serve`가 실행되고 있지 않습니다. --pid로 프로세스를, 또는 --socket으로 소켓을 지정하십시오",
-                "此处没有本用户的 `weir serve` 在运行；请用 --pid 指定进程，或用 --socket 指定套接字",
+                "没有本用户的 `weir serve` 在运行；请用 --pid 指定进程，或用 --socket 指定套接字",
             ]);
             return Err(UsageError(text.into()).into());
         }

@@ -51,7 +51,7 @@ fn it_says_where_it_listens_and_ends_at_either_signal() {
         let line = dashboard.next_line().expect("it says where");
         let (address, rest) =
             line.strip_prefix("http://").and_then(|rest| rest.split_once("/ ")).expect("an address");
-        assert_eq!(rest, format!("에서 {shown} 폴더의 연구를 볼 수 있습니다"));
+        assert_eq!(rest, format!("에서 {shown} 폴더의 실험을 볼 수 있습니다"));
         let answer = first_page(address);
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("<html lang=\"ko\""), "{answer}");
         dashboard.signal(signal);

@@ -67,8 +67,8 @@ fn what_the_parser_refuses_has_the_same_code() {
 #[test]
 fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
     let cases: [(&[&str], i32, &[&str]); 12] = [
-        (&["report", "no-such-run", "--lang", "ko"], 2, &["no-such-run", "연구가 들어 있는 폴더가 아닙니다"]),
-        (&["report", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有研究"]),
+        (&["report", "no-such-run", "--lang", "ko"], 2, &["no-such-run", "실험이 들어 있는 폴더가 아닙니다"]),
+        (&["report", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有实验"]),
         (&["study", "tps", "--levels", "quik", "--lang", "ko"], 2, &["--levels quik", "비슷한 이름: quick"]),
         (&["study", "tps", "--levels", "quik", "--lang", "zh"], 2, &["--levels quik", "相近的名称：quick"]),
         (&["study", "tps", "--only-arms", "--lang", "zh"], 2, &["--only-arms", "没有指定方案"]),
@@ -97,7 +97,7 @@ fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
             14,
             &["no-such-run", "비교할 기준이 없습니다"],
         ),
-        (&["study", "--resume", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有研究"]),
+        (&["study", "--resume", "no-such-run", "--lang", "zh"], 2, &["no-such-run", "此文件夹中没有实验"]),
         (
             &["observe", "--pid", "536870911", "--lang", "ko"],
             2,

@@ -87,7 +87,7 @@ fn the_table_its_notes_and_mistakes_are_in_the_language_that_is_asked_for() {
     let name = path.to_str().expect("a plain path");
     fs::write(&path, "45us\n".repeat(1000)).expect("the folder is ours");
     for (language, head, note, mistake) in
-        [("ko", "방식", "잠들지 않음", "이상이어야"), ("zh", "方法", "从未睡眠", "至少为 1ms")]
+        [("ko", "방식", "잠들지 않은", "이상이어야"), ("zh", "方法", "从未睡眠", "至少为 1ms")]
     {
         let words = ["storage", "simulate", "--lang", language, "--trace", name, "-p", "linux-mean"];
         let said = weir(&words);

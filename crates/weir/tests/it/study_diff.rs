@@ -20,10 +20,7 @@ fn a_run_is_held_against_another_in_three_forms_and_each_way_to_fail_has_its_cod
     assert!(text.contains("Two runs side by side") && text.contains("poll / epoll"), "{text}");
     assert!(!text.contains("What differs on the machine"), "{text}");
     let markdown = weir(&["study", "diff", run, run, "--format", "markdown", "--lang", "ko"]).stdout;
-    assert!(
-        markdown.starts_with("# 두 실행 나란히 보기") && markdown.contains("| poll / epoll |"),
-        "{markdown}"
-    );
+    assert!(markdown.starts_with("# 두 실행 비교") && markdown.contains("| poll / epoll |"), "{markdown}");
     let json = weir(&["study", "diff", run, run, "--format", "json"]).stdout;
     let pair: weir_record::run_pair::RunPair = serde_json::from_str(&json).expect("it is the record");
     let change = &pair.changes[0];

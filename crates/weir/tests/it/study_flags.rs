@@ -80,7 +80,7 @@ fn help_is_in_the_language_that_is_asked_for() {
             &["--help", "--lang", "ko"][..],
             ["사용법: weir", "명령:", "이 머신에서 실행하고 측정할 수 있는 것"],
         ),
-        (&["--lang", "zh", "--help"], ["用法：weir", "命令:", "运行研究"]),
+        (&["--lang", "zh", "--help"], ["用法：weir", "命令:", "运行实验"]),
         (&["help", "study", "--lang", "ko"], ["사용법: weir study", "--rounds", "라운드 수"]),
         (&["study", "--help", "--lang=zh"], ["用法：weir study", "--only-arms", "第一个为基线"]),
     ] {

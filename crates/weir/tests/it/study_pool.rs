@@ -132,7 +132,7 @@ fn what_cannot_be_pooled_is_refused_with_the_way_out() {
         2,
         &["runs found: 1", "weir study tiny --repeat 5 --every 10min"],
     );
-    expect_refusal(&pool(&[shown(&nowhere), "--lang", "ko"]), 2, &["연구가 없습니다"]);
+    expect_refusal(&pool(&[shown(&nowhere), "--lang", "ko"]), 2, &["실험이 없습니다"]);
 
     let other = text().replace("name = \"tiny\"", "name = \"small\"");
     store_run(&folder.join("r3"), &other, 3, 4.0);

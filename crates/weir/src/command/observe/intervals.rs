@@ -36,9 +36,9 @@ pub(super) fn asked(arguments: &Observe, length: Option<Duration>) -> Result<Opt
         language,
         "--interval: that makes {count} intervals, and a record has at most {INTERVALS_MAX}; write {least_ms}ms or more, \
          or a shorter --duration",
-        "--interval: 구간이 {count}개가 되는데 기록에는 최대 {INTERVALS_MAX}개입니다. {least_ms}ms 이상을 쓰거나 --duration을 \
-         줄이십시오",
-        "--interval：这样会有 {count} 个区间，而记录最多 {INTERVALS_MAX} 个；请写 {least_ms}ms 或更长，或缩短 --duration",
+        "--interval: 시간 구간이 {count}개가 됩니다. 기록에는 최대 {INTERVALS_MAX}개까지 저장할 수 있습니다. {least_ms}ms 이상을 쓰거나 --duration을 \
+        줄이십시오",
+        "--interval：这样会有 {count} 个时间段，而记录最多保存 {INTERVALS_MAX} 个；请写 {least_ms}ms 或更长，或缩短 --duration",
     );
     Err(UsageError(text).into())
 }

@@ -25,7 +25,7 @@ pub(super) fn refuse_several(arguments: &Observe, selected: &Selection) -> Resul
     Err(UsageError(localized!(
         language::of_command_line(),
         "{flag}: it goes with one process, and --pid names {count}; name one",
-        "{flag}: 프로세스 하나에만 쓸 수 있는데 --pid가 {count}개를 지정했습니다. 하나만 지정하십시오",
+        "{flag}: 프로세스 하나에만 쓸 수 있는데 --pid로 {count}개를 지정했습니다. 하나만 지정하십시오",
         "{flag}：只能用于一个进程，而 --pid 指定了 {count} 个；请只指定一个",
     )))
 }
@@ -42,9 +42,9 @@ fn refusal(flag: &str, wanted: &Wanted, error: &SelectionError, language: Langua
             language,
             "{flag}: that is no path of a control group; write it as /proc/PID/cgroup has it, such as \
              /system.slice/nginx.service or memory:/docker/web",
-            "{flag}: 컨트롤 그룹 경로가 아닙니다. /proc/PID/cgroup에 나오는 대로 /system.slice/nginx.service나 \
+            "{flag}: cgroup 경로가 아닙니다. /proc/PID/cgroup에 나오는 대로 /system.slice/nginx.service나 \
              memory:/docker/web처럼 쓰십시오",
-            "{flag}：不是控制组路径；请按 /proc/PID/cgroup 中的形式书写，例如 /system.slice/nginx.service 或 \
+            "{flag}：不是 cgroup 路径；请按 /proc/PID/cgroup 中的形式书写，例如 /system.slice/nginx.service 或 \
              memory:/docker/web",
         ),
         SelectionError::Several(short) => {
@@ -52,7 +52,7 @@ fn refusal(flag: &str, wanted: &Wanted, error: &SelectionError, language: Langua
             localized!(
                 language,
                 "{flag}: several containers begin with {text:?}: {list}; write more digits",
-                "{flag}: {text:?}(으)로 시작하는 컨테이너가 여럿입니다: {list}. 자릿수를 더 쓰십시오",
+                "{flag}: {text:?}(으)로 시작하는 컨테이너가 여러 개입니다: {list}. 자릿수를 더 쓰십시오",
                 "{flag}：以 {text:?} 开头的容器有多个：{list}；请多写几位",
             )
         }
@@ -73,20 +73,20 @@ fn nothing(wanted: &Wanted, language: Language) -> String {
         Wanted::Cgroup(_) => localized!(
             language,
             "no process is in the control group {text:?} or below it",
-            "컨트롤 그룹 {text:?}와 그 아래에 프로세스가 없습니다",
-            "控制组 {text:?} 及其下没有进程",
+            "cgroup {text:?}와 그 아래에 프로세스가 없습니다",
+            "cgroup {text:?} 及其下没有进程",
         ),
         Wanted::Unit(_) => localized!(
             language,
             "no process is in a control group of the unit {text:?}",
-            "유닛 {text:?}의 컨트롤 그룹에 프로세스가 없습니다",
-            "单元 {text:?} 的控制组中没有进程",
+            "유닛 {text:?}의 cgroup에 프로세스가 없습니다",
+            "单元 {text:?} 的 cgroup 中没有进程",
         ),
         Wanted::Container(_) => localized!(
             language,
             "no process is in a control group of a container {text:?}",
-            "컨테이너 {text:?}의 컨트롤 그룹에 프로세스가 없습니다",
-            "容器 {text:?} 的控制组中没有进程",
+            "컨테이너 {text:?}의 cgroup에 프로세스가 없습니다",
+            "容器 {text:?} 的 cgroup 中没有进程",
         ),
         Wanted::Name(_) => localized!(
             language,
@@ -107,14 +107,14 @@ fn said(asked: &[Asked], language: Language) -> String {
             Answer::NotInstalled => localized!(
                 language,
                 "{program} is not installed",
-                "{program} 설치되지 않음",
+                "{program}이(가) 설치되지 않음",
                 "未安装 {program}",
             ),
             Answer::Silent => localized!(
                 language,
                 "{program} did not answer within 5 s",
-                "{program} 5초 안에 답하지 않음",
-                "{program} 在 5 秒内没有回答",
+                "{program}이(가) 5초 안에 응답하지 않음",
+                "{program} 在 5 秒内没有响应",
             ),
         }
     };

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         output::tell(&localized!(
             language,
             "no request reached the disk under {target}, so there is no trace",
-            "{target} 아래 디스크에 도달한 요청이 없어 트레이스를 만들지 않았습니다",
+            "{target} 아래의 디스크에 도달한 요청이 없어 트레이스를 만들지 않았습니다",
             "没有请求到达 {target} 所在的磁盘，因此没有轨迹",
         ));
         return Ok(if is_interrupted { Exit::Interrupted } else { Exit::RuntimeError });
@@ -114,7 +114,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
         return Err(UsageError(localized!(
             language,
             "--out: {out} is the file whose requests are recorded, and would be overwritten; name another file",
-            "--out: {out} 파일은 기록 대상이므로 덮어쓸 수 없습니다. 다른 파일을 지정하십시오",
+            "--out: {out} 파일의 요청을 기록하고 있으므로, 이 파일에 쓰면 덮어씁니다. 다른 파일을 지정하십시오",
             "--out：{out} 正是被记录的文件，会被覆盖；请指定其他文件",
         ))
         .into());
@@ -125,7 +125,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
             language,
             "--out {out}: it is a folder; name a file in it",
             "--out {out}: 폴더입니다. 그 안의 파일을 지정하십시오",
-            "--out {out}：这是目录；请指定其中的文件",
+            "--out {out}：这是文件夹；请指定其中的文件",
         ))
         .into());
     }
@@ -189,8 +189,8 @@ fn refused(error: CaptureError, language: Language) -> Result<Exit> {
         CaptureError::NoTracefs => localized!(
             language,
             "device times need the kernel's tracefs, which is not mounted here; as root: {MOUNT}",
-            "장치 시간을 재려면 커널의 tracefs가 필요한데 마운트되어 있지 않습니다. root로 실행: {MOUNT}",
-            "测量设备时间需要内核的 tracefs，而此处没有挂载；请以 root 运行：{MOUNT}",
+            "장치 시간을 재려면 커널의 tracefs가 필요하지만 마운트되어 있지 않습니다. root로 실행: {MOUNT}",
+            "测量设备时间需要内核的 tracefs，但本机没有挂载；请以 root 运行：{MOUNT}",
         ),
         CaptureError::NotPermitted { path, source } => {
             let path = path.display();
@@ -229,7 +229,7 @@ fn without_disk(reason: NoDisk, language: Language) -> String {
         NoDisk::OfItsOwn => localized!(
             language,
             "its file system is on no disk, or on more than one",
-            "파일 시스템에 전용 디스크가 없거나 둘 이상입니다",
+            "파일 시스템에 전용 디스크가 없거나, 디스크가 둘 이상입니다",
             "其文件系统没有自己的磁盘，或不止一个",
         ),
         NoDisk::OfPartition { major, minor } => localized!(
@@ -266,7 +266,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     if *is_full {
         text.push_str(language.choose([
             "; that is the maximum (--operations): what the disk did after them is not in it",
-            "; 최대치(--operations)에 이르렀으므로 그 뒤의 디스크 요청은 들어 있지 않습니다",
+            "; 최대치(--operations)에 이르러 그 뒤의 디스크 요청은 들어 있지 않습니다",
             "；已达上限（--operations），其后的磁盘请求不在其中",
         ]));
     }
@@ -274,8 +274,8 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
         text.push_str(&localized!(
             language,
             "; {unmatched} completions are left out, because nobody saw them being issued",
-            "; 발행을 보지 못한 완료 {unmatched}건은 뺐습니다",
-            "；有 {unmatched} 个完成因未看到其发出而未计入",
+            "; 요청을 보지 못한 완료 {unmatched}건은 뺐습니다",
+            "；有 {unmatched} 个完成因没有看到其发出而未计入",
         ));
     }
     if *lost > 0 {

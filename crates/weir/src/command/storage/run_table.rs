@@ -42,7 +42,7 @@ fn together(total: &StorageRow, language: Language) -> Vec<String> {
     let jobs = localized!(
         language,
         "{count} that ran side by side, together",
-        "나란히 실행한 {count}개의 합계",
+        "동시에 실행한 {count}개의 합계",
         "并行运行的 {count} 个任务合计",
     );
     let mut rows = vec![row(language, ["jobs", "작업", "任务"], jobs)];
@@ -68,7 +68,7 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
         return checked(rows, report, language);
     }
     let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
-    let ramp = [", all of it in the ramp", ", 모두 ramp 구간", "，全部在预热期内"];
+    let ramp = [", all of it in the ramp", ", 모두 예열 시간", "，全部在预热期内"];
     let ramp = if report.ended_in_ramp { language.choose(ramp) } else { "" };
     let window = localized!(
         language,
@@ -120,7 +120,7 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
         "{name}: {file} 중 {size}, {direct}",
         "{name}：{file} 的 {size}，{direct}",
     );
-    let armed = [", armed", ", 완료 시 깨움", "，完成时唤醒"];
+    let armed = [", armed", ", 완료 시 웨이크업", "，完成时唤醒"];
     let armed = if job.completion.armed { language.choose(armed) } else { "" };
     let (engine, predictor) = (job.engine, &job.completion.predictor);
     let engine = localized!(
@@ -189,7 +189,7 @@ fn one_direction(
     );
     let mut rows = vec![
         row(language, name, reached),
-        row(language, ["  latency", "  지연시간", "  延迟"], latency(&report.total, language)),
+        row(language, ["  latency", "  지연 시간", "  延迟"], latency(&report.total, language)),
     ];
     if has_parts(&report.submission) {
         let [submission, completion] =
@@ -214,20 +214,20 @@ fn never_begun(report: &NeverBegun, language: Language) -> Vec<String> {
     let due = localized!(
         language,
         "{operations} operations that were due by the rate when the time was over; latencies above are without them",
-        "지정한 속도대로라면 시작했어야 할 I/O {operations}회를 끝까지 시작하지 못함. 위의 지연시간에는 들어 있지 않음",
-        "按设定速率本应开始的 {operations} 次 I/O 到结束时仍未开始；以上延迟不含这些",
+        "지정한 요청률대로라면 시작했어야 할 I/O {operations}회를 끝까지 시작하지 못함. 위의 지연 시간에는 들어 있지 않음",
+        "按目标请求速率本应开始的 {operations} 次 I/O 直到结束也没有开始；以上延迟不含这些",
     );
     let least = latency(&report.total_at_least, language);
     let least = localized!(
         language,
         "of all that were due, at least: {least}",
-        "시작했어야 할 모든 I/O의 최소 추정: {least}",
-        "所有应开始的 I/O，至少：{least}",
+        "시작했어야 할 모든 I/O의 지연 시간, 최소: {least}",
+        "所有应开始的 I/O 的延迟，至少：{least}",
     );
     vec![
-        row(language, ["never begun", "시작 못 함", "未能开始"], due),
-        row(language, ["  waited", "  기다림", "  已等待"], latency(&report.waited, language)),
-        row(language, ["  latency", "  지연시간", "  延迟"], least),
+        row(language, ["never begun", "시작하지 못함", "未能开始"], due),
+        row(language, ["  waited", "  대기", "  等待"], latency(&report.waited, language)),
+        row(language, ["  latency", "  지연 시간", "  延迟"], least),
     ]
 }
 
@@ -245,7 +245,7 @@ fn cpu(report: &StorageJobReport, language: Language) -> Vec<String> {
         _ => localized!(
             language,
             ", and {threads:.1} % by kernel threads for it",
-            ", 이 작업을 위한 커널 스레드 {threads:.1} %",
+            ", 이 작업을 위한 커널 스레드가 {threads:.1} %",
             "，另有为其工作的内核线程 {threads:.1} %",
         ),
     };
@@ -313,7 +313,7 @@ fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
     let misses = localized!(
         language,
         "{misses:.2} % of all operations ({harmful:.2} % later than the interrupt); {early:.2} % woken by the completion",
-        "전체 I/O의 {misses:.2} %(인터럽트보다 늦은 것 {harmful:.2} %). 완료 시 깨어난 것 {early:.2} %",
+        "전체 I/O의 {misses:.2} %(인터럽트보다 늦은 것 {harmful:.2} %). 완료가 깨운 것 {early:.2} %",
         "全部 I/O 的 {misses:.2} %（晚于中断的占 {harmful:.2} %）；由完成事件唤醒 {early:.2} %",
     );
     let asked = mean(waiting.sleep_requested_ns, slept);
@@ -345,8 +345,8 @@ fn parts(waiting: &WaitingReport, language: Language) -> String {
     localized!(
         language,
         "{device} device ({whose}) + {oversleep} overslept + {wake} waking + {notice} noticing = {total}",
-        "장치({whose}) {device} + 초과 sleep {oversleep} + 깨어남 {wake} + 알아챔 {notice} = {total}",
-        "设备（{whose}）{device} + 睡过头 {oversleep} + 唤醒 {wake} + 察觉 {notice} = {total}",
+        "장치({whose}) {device} + 초과 sleep {oversleep} + 깨어남 {wake} + 완료 확인 {notice} = {total}",
+        "设备（{whose}）{device} + 睡过头 {oversleep} + 唤醒 {wake} + 得知完成 {notice} = {total}",
     )
 }
 
@@ -384,8 +384,8 @@ fn intervals(report: &StorageJobReport, language: Language) -> Vec<String> {
         rows.push(localized!(
             language,
             "     ... {all} intervals in all; --csv FILE has them",
-            "     ... 모두 {all}개 구간. 전체는 --csv FILE",
-            "     …… 共 {all} 个区间；全部数据用 --csv FILE",
+            "     ... 모두 {all}행. 전체는 --csv FILE",
+            "     …… 共 {all} 行；全部数据用 --csv FILE",
         ));
     }
     rows
@@ -399,11 +399,10 @@ fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language)
     let apart = localized!(
         language,
         "{unacknowledged} that were being written when it ended, never acknowledged",
-        "{unacknowledged}개: 종료 시 쓰는 중이었고 완료가 확인되지 않음",
+        "{unacknowledged}개: 끝날 때 쓰는 중이었고 완료를 확인하지 못함",
         "{unacknowledged} 个在结束时正在写入，未得到确认",
     );
-    let never =
-        localized!(language, "{never} never written", "{never}개: 쓰인 적 없음", "{never} 个从未写入");
+    let never = localized!(language, "{never} never written", "{never}개: 쓰지 않음", "{never} 个从未写入");
     rows.push(row(language, ["  apart from", "  제외", "  不含"], apart));
     rows.push(row(language, [""; 3], never));
     rows
@@ -414,7 +413,7 @@ fn verified(report: &StorageJobReport, state: &str, language: Language) -> Strin
     let text = localized!(
         language,
         "{blocks} blocks read back, {wrong} wrong{state}",
-        "블록 {blocks}개를 다시 읽음, 틀린 것 {wrong}개{state}",
+        "블록 {blocks}개를 다시 읽음, 틀린 블록 {wrong}개{state}",
         "读回 {blocks} 个块，{wrong} 个有误{state}",
     );
     row(language, ["verified", "검증", "校验"], text)
@@ -426,7 +425,7 @@ fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     if report.fsyncs > 0 {
         rows.push(row(language, ["fsyncs", "fsync", "fsync"], report.fsyncs));
         let took = latency(&report.fsync_latency, language);
-        rows.push(row(language, ["  latency", "  지연시간", "  延迟"], took));
+        rows.push(row(language, ["  latency", "  지연 시간", "  延迟"], took));
     }
     if report.verified_blocks > 0 {
         rows.push(verified(report, "", language));

@@ -37,13 +37,13 @@ const CALIBRATION_NS: u64 = 1_000_000_000;
 /// Emulated parts where all are emulated, and where a trace is replayed.
 const MODEL: [&str; 3] = [
     EMULATED,
-    "모두 시뮬레이션입니다. 발표된 수치에 상수를 맞춘 983 ZET SSD와 Xeon Gold 6230의 대기열 모델이며 디스크는 쓰지 않았습니다.",
-    "以下全部为模拟：以 983 ZET SSD 与 Xeon Gold 6230 的常数构成的排队模型，常数按已发表数据拟合，没有触及任何磁盘。",
+    "모두 시뮬레이션입니다. 983 ZET SSD와 Xeon Gold 6230을 발표 수치에 맞춘 대기열 모델이며, 실제 디스크는 쓰지 않았습니다.",
+    "以下全部为模拟：983 ZET SSD 与 Xeon Gold 6230 的排队模型，常数按公布数据拟合，没有使用任何磁盘。",
 ];
 const REPLAY: [&str; 3] = [
     EMULATED_REPLAY,
-    "지연시간은 기록된 것입니다. 기다리는 호스트는 시뮬레이션이며, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
-    "延迟为实录；等待的主机是模拟的，以其他方式等待不会改变这些延迟。",
+    "지연 시간은 기록된 값입니다. 기다리는 호스트는 시뮬레이션이며, 대기 방식을 바꿔도 지연 시간은 바뀌지 않습니다.",
+    "延迟为实录；等待的主机是模拟的，改变等待方式不会改变这些延迟。",
 ];
 /// Heads of the first two columns.
 const METHOD: [&str; 3] = ["method", "방식", "方法"];
@@ -145,8 +145,8 @@ fn subject(arguments: &StorageSimulate, language: Language) -> Result<Subject> {
             return Err(UsageError(localized!(
                 language,
                 "--pauses: {name} says nothing of when operations were issued; leave it out",
-                "--pauses: {name} 파일에는 연산을 언제 시작했는지가 없습니다. 이 옵션을 빼십시오",
-                "--pauses：{name} 没有记录操作何时发出；请去掉此选项",
+                "--pauses: {name} 파일에는 I/O를 시작한 시각이 없습니다. 이 옵션을 빼십시오",
+                "--pauses：{name} 没有记录 I/O 何时发出；请去掉此选项",
             ))
             .into());
         }
@@ -195,8 +195,8 @@ fn malformed(error: &TraceError, language: Language) -> String {
         TraceError::Empty { file } => localized!(
             language,
             "--trace: {file} holds no operation",
-            "--trace: {file} 파일에 연산이 없습니다",
-            "--trace：{file} 中没有操作",
+            "--trace: {file} 파일에 I/O가 없습니다",
+            "--trace：{file} 中没有 I/O",
         ),
         TraceError::Unreadable { file, source } => localized!(
             language,
@@ -291,12 +291,12 @@ impl Sleepless {
             match language {
                 Language::English => english,
                 Language::Korean => format!(
-                    "{phase}({elapsed_ms:.1} ms) 동안 한 번도 잠들지 않음: {methods}. 이 수치는 놓칠 것이 없는 폴링의 수치입니다. 구간 단위로 학습하는 \
-                     방식(linux-mean과 lmd는 100 ms, ehp는 10 ms)은 여러 구간이 필요합니다."
+                    "{phase}({elapsed_ms:.1} ms) 동안 한 번도 잠들지 않은 방식: {methods}. 이 수치는 폴링의 수치이며, 놓칠 완료가 없습니다. 일정 시간 단위로 \
+                    학습하는 방식(linux-mean과 lmd는 100 ms, ehp는 10 ms)은 그 시간이 여러 번 지나야 합니다."
                 ),
                 Language::Chinese => format!(
-                    "在 {phase}（{elapsed_ms:.1} ms）中从未睡眠：{methods}。其数值就是轮询的数值，没有可错过的完成。按时段学习的方法（linux-mean 与 lmd 为 \
-                     100 ms，ehp 为 10 ms）需要若干个时段。"
+                    "在 {phase}（{elapsed_ms:.1} ms）中从未睡眠的方法：{methods}。其数值就是轮询的数值，没有可错过的完成。按时段学习的方法（linux-mean 与 lmd 为 \
+                    100 ms，ehp 为 10 ms）需要经过多个时段。"
                 ),
             }
         };
@@ -350,16 +350,16 @@ impl Layout {
     fn heading(&self) -> String {
         let choose = |texts: [&'static str; 3]| self.language.choose(texts);
         let [misses, sleep, added] =
-            [["misses", "miss", "miss"], ["sleep", "잠든 시간", "睡眠"], ["added", "추가", "增加"]]
+            [["misses", "miss", "miss"], ["sleep", "잠든 시간", "睡眠"], ["added", "추가 지연", "附加延迟"]]
                 .map(choose);
         let [p50, p99] = match self.is_narrow {
             true => ["p50", "p99"],
             false => {
-                [["added p50", "추가 p50", "增加 p50"], ["added p99", "추가 p99", "增加 p99"]].map(choose)
+                [["added p50", "추가 p50", "附加 p50"], ["added p99", "추가 p99", "附加 p99"]].map(choose)
             }
         };
         // The narrow table has room for one word.
-        let sleep = if self.is_narrow { choose(["sleep", "잠", "睡眠"]) } else { sleep };
+        let sleep = if self.is_narrow { choose(["sleep", "수면", "睡眠"]) } else { sleep };
         let titles = [misses, "CPU", "IOPS", sleep, added, p50, p99];
         let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
         self.line(choose(METHOD), choose(PHASE), titles) + &self.line("", "", units)
@@ -417,10 +417,10 @@ fn calibrated(rows: &[calibration::CalibrationRow], language: Language) -> Strin
     let choose = |texts: [&'static str; 3]| language.choose(texts);
     let titles = [
         ["threads", "스레드", "线程"],
-        ["kIOPS publ.", "kIOPS 발표", "kIOPS 发表"],
+        ["kIOPS publ.", "kIOPS 발표", "kIOPS 公布"],
         ["model", "모델", "模型"],
         ["%"; 3],
-        ["CPU % publ.", "CPU % 발표", "CPU % 发表"],
+        ["CPU % publ.", "CPU % 발표", "CPU % 公布"],
         ["model", "모델", "模型"],
     ];
     let heads =
@@ -430,8 +430,8 @@ fn calibrated(rows: &[calibration::CalibrationRow], language: Language) -> Strin
         language,
         "{note} Published: 4 KiB random reads of N threads, one operation in flight each (artifact of DPAS, FAST '26).\n\n\
          {heads}\n",
-        "{note} 발표된 수치: 스레드 N개가 각각 한 번에 하나씩 하는 4 KiB 임의 읽기(DPAS의 아티팩트, FAST '26).\n\n{heads}\n",
-        "{note}已发表数据：N 个线程各有一个在途操作的 4 KiB 随机读（DPAS 的工件，FAST '26）。\n\n{heads}\n",
+        "{note} 발표 수치: 스레드 N개가 각각 한 번에 하나씩 하는 4 KiB 임의 읽기(DPAS의 아티팩트, FAST '26).\n\n{heads}\n",
+        "{note}公布的数据：N 个线程各有一个在途 I/O 的 4 KiB 随机读（DPAS 的工件，FAST '26）。\n\n{heads}\n",
     );
     for row in rows {
         let _ = writeln!(

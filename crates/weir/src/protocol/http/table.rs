@@ -163,7 +163,7 @@ fn requests(http: &HttpLoadReport, language: Language) -> Vec<String> {
         let text = localized!(
             language,
             "{name} (weight {weight}): {right} right, failures: {failed}",
-            "{name}(가중치 {weight}): 정상 {right}건, 실패: {failed}",
+            "{name}(가중치 {weight}): 올바름 {right}건, 실패: {failed}",
             "{name}（权重 {weight}）：正确 {right} 个，失败：{failed}",
         );
         row(language, ["request", "요청", "请求"], text)
@@ -185,15 +185,15 @@ fn connections(http: &HttpLoadReport, language: Language) -> String {
     let closed = [
         (
             http.connections_closed_as_said,
-            ["closed by the server as said", "서버가 예고대로 닫음", "服务器按声明关闭"],
+            ["closed by the server as said", "서버가 응답에서 알린 대로 닫음", "服务器按声明关闭"],
         ),
         (
             http.connections_closed_between,
-            ["closed by the server between requests", "요청 사이에 서버가 닫음", "服务器在请求之间关闭"],
+            ["closed by the server between requests", "요청 사이에 서버가 닫음", "服务器在两个请求之间关闭"],
         ),
         (
             http.connections_kept_open,
-            ["kept open although they should close", "닫아야 하는데 열어 둠", "本应关闭却保持打开"],
+            ["kept open although they should close", "닫아야 하는데 닫지 않음", "本应关闭却保持打开"],
         ),
     ];
     let seen = closed.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
@@ -220,8 +220,8 @@ fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
     if report.rate_per_second.is_some() {
         let times = [
             "times by second are response times, from the intended start:",
-            "초별 시간은 예정된 시작부터의 응답시간:",
-            "各秒的时间为自预定开始起的响应时间：",
+            "초별 시간은 예정된 시작 시각부터 잰 응답 시간:",
+            "各秒的时间为自计划开始时刻起的响应时间：",
         ];
         rows.push(language.choose(times).to_owned());
     }
@@ -275,8 +275,8 @@ fn redirects(http: &HttpLoadReport, language: Language) -> String {
         localized!(
             language,
             ", the first to {location}: give the URL it leads to if that is what is to be loaded",
-            ". 첫 리다이렉트는 {location}: 그쪽에 부하를 주려면 그 URL을 지정하십시오",
-            "，第一个指向 {location}：若要对它加压，请直接给出该 URL",
+            ". 첫 리다이렉트의 대상은 {location}: 그 URL에 부하를 주려면 그 URL을 지정하십시오",
+            "，第一个指向 {location}：若要对其施加负载，请直接指定该 URL",
         )
     });
     let (count, kinds, to) = (http.redirects, kinds.join(", "), to.unwrap_or_default());
@@ -295,7 +295,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
         remarks.push(localized!(
             language,
             "the run is too short to conclude: {reason}",
-            "결론을 내기에는 너무 짧은 실행입니다: {reason}",
+            "실행이 너무 짧아 결론을 낼 수 없습니다: {reason}",
             "运行时间太短，无法得出结论：{reason}",
         ));
     }
@@ -312,7 +312,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
         remarks.push(localized!(
             language,
             "{count} requests were sent again: the server closed before it answered them, as said",
-            "요청 {count}건을 다시 보냄: 서버가 예고대로, 응답하기 전에 연결을 닫았음",
+            "요청 {count}건을 다시 보냄: 서버가 알린 대로, 응답하기 전에 연결을 닫았음",
             "有 {count} 个请求重新发送：服务器按声明在应答之前关闭了连接",
         ));
     }
@@ -321,7 +321,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
         remarks.push(localized!(
             language,
             "the JTL file has {rows} rows; {dropped} were dropped: its disk was too slow, or full",
-            "JTL 파일에 {rows}행이 있고 {dropped}행은 버려졌습니다. 디스크가 너무 느리거나 가득 찼습니다",
+            "JTL 파일은 {rows}행이며 {dropped}행을 버렸습니다. 디스크가 너무 느리거나 가득 찼습니다",
             "JTL 文件共 {rows} 行，丢弃 {dropped} 行：磁盘太慢或已满",
         ));
     }
@@ -340,7 +340,7 @@ const GENERATOR_BOUND: [&str; 3] = [
 /// What to do about a page that is another one each time.
 pub(super) const DYNAMIC: [&str; 3] = [
     "most contents differ from the first; if the page is another one each time, load it with --expect-content any",
-    "대부분의 본문이 첫 응답과 다릅니다. 매번 달라지는 페이지라면 --expect-content any로 부하를 주십시오",
+    "대부분의 본문이 첫 응답과 다릅니다. 내용이 매번 달라지는 페이지라면 --expect-content any를 쓰십시오",
     "多数内容与第一个响应不同；若页面每次都不同，请使用 --expect-content any",
 ];
 
@@ -351,21 +351,21 @@ pub(super) fn dynamic(columns: usize, language: Language) -> String {
 
 const SERVER_BOUND: [&str; 3] = [
     "the server was the limit: it did not keep the rate with these connections",
-    "서버가 한계였습니다: 이 연결 수로는 요청률을 따라가지 못했습니다",
-    "瓶颈在服务器：以这些连接数未能跟上速率",
+    "서버가 한계였습니다: 이 연결 수로는 요청률에 도달하지 못했습니다",
+    "瓶颈在服务器：以这些连接数未达到请求速率",
 ];
 
 const LOCAL_LIMIT: [&str; 3] = [
     "local ports, descriptors or memory ran out here; with few ports, spread connections over more local addresses with \
      --source-addresses",
-    "이 머신의 포트, 디스크립터 또는 메모리가 모자랐습니다. 포트가 모자라면 --source-addresses로 연결을 더 많은 로컬 주소에 나누십시오",
+    "이 머신의 포트, 디스크립터 또는 메모리가 부족했습니다. 포트가 부족하면 --source-addresses로 연결을 더 많은 로컬 주소에 분산하십시오",
     "本机的端口、描述符或内存已用尽；若端口不足，可用 --source-addresses 把连接分散到更多本地地址",
 ];
 
 const KEPT_OPEN: [&str; 3] = [
     "the server keeps connections open that it should close; the generator closed them",
-    "서버가 닫아야 할 연결을 열어 두어 부하 생성기가 닫았습니다",
-    "服务器保持了本应关闭的连接，由负载生成器关闭",
+    "서버가 닫아야 할 연결을 닫지 않아 부하 생성기가 닫았습니다",
+    "服务器没有关闭应关闭的连接，由负载生成器关闭",
 ];
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn table(report: &LoadReport, columns: usize, language: Language) -> String {
     rows.push(row(language, ["round trip", "왕복 시간", "往返时间"], round_trip));
     let unknown = [
         "not known: the peer's time stamps are of another clock",
-        "알 수 없음: 상대의 타임스탬프가 다른 시계의 것임",
+        "알 수 없음: 상대의 타임스탬프가 다른 시계의 값임",
         "未知：对端的时间戳取自另一个时钟",
     ];
     let ways =
@@ -155,7 +155,7 @@ fn checks(orders: &OrdersLoadReport, language: Language) -> Vec<String> {
     let logins = localized!(
         language,
         "{sessions} logged in, {reconnects} times again after a connection was dropped on purpose",
-        "{sessions}개 로그인, 일부러 끊은 뒤 다시 로그인 {reconnects}회",
+        "{sessions}개 로그인, 의도적으로 끊은 뒤 다시 로그인 {reconnects}회",
         "{sessions} 个已登录，主动断开后重新登录 {reconnects} 次",
     );
     let sequence = localized!(
@@ -207,8 +207,8 @@ fn node(report: &LoadReport, language: Language) -> Option<String> {
         localized!(
             language,
             "; {percent:.1} % of orders handed off by {strategy}, {wakes:.3} wakes a hand-off",
-            ". 주문의 {percent:.1} %를 다른 워커로 넘김({strategy}), 전달당 깨움 {wakes:.3}회",
-            "；{percent:.1} % 的订单转交其他工作线程（{strategy}），每次转交唤醒 {wakes:.3} 次",
+            ". 주문의 {percent:.1} %를 다른 워커로 넘김({strategy}), 전달당 웨이크업 {wakes:.3}회",
+            "；{percent:.1} % 的订单移交其他工作线程（{strategy}），每次移交唤醒 {wakes:.3} 次",
         )
     });
     let handed_off = handed_off.unwrap_or_default();
