@@ -187,8 +187,7 @@ pub(crate) async fn written(
     reader: Reader,
     write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
 ) -> Response {
-    let make =
-        |app: &App, reader: &Reader| write(app, reader).map(|text| Packed::of(text, &reader.taken));
+    let make = |app: &App, reader: &Reader| write(app, reader).map(|text| Packed::of(text, &reader.taken));
     made(app, reader, make)
         .await
         .map_or_else(|failure| failure, |packed| packed.answer("text/html; charset=utf-8"))

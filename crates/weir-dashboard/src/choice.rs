@@ -290,7 +290,8 @@ mod tests {
             "",
         ] {
             let choice = Choice::of_query(query);
-            let pairs: Vec<String> = choice.query().iter().map(|(name, text)| format!("{name}={text}")).collect();
+            let pairs: Vec<String> =
+                choice.query().iter().map(|(name, text)| format!("{name}={text}")).collect();
             assert_eq!(pairs.join("&"), query);
         }
         assert!(!Choice::of_query("sort=name").is_narrow() && Choice::of_query("arm=x").is_narrow());
@@ -298,7 +299,8 @@ mod tests {
 
     #[test]
     fn what_a_query_does_not_say_well_is_the_usual_choice() {
-        for query in ["sort=", "sort=-", "sort=size", "sort=-size", "sort=date", "find=+", "find=%ff", "arm"] {
+        for query in ["sort=", "sort=-", "sort=size", "sort=-size", "sort=date", "find=+", "find=%ff", "arm"]
+        {
             let choice = Choice::of_query(query);
             assert!(choice.query().is_empty() && !choice.is_narrow(), "{query}: {choice:?}");
         }

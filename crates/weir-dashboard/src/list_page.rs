@@ -173,8 +173,7 @@ fn narrow(reader: &Reader, list: &List<'_>) -> Markup {
     let named = |names: &BTreeSet<String>| -> Vec<(String, String)> {
         names.iter().map(|name| (name.clone(), name.clone())).collect()
     };
-    let states: Vec<(String, String)> =
-        states.map(|(key, word)| (key.to_owned(), word.to_owned())).collect();
+    let states: Vec<(String, String)> = states.map(|(key, word)| (key.to_owned(), word.to_owned())).collect();
     let fields = [
         (words::VERDICT, "verdict", &choice.verdict, states),
         (words::MACHINE, "machine", &choice.machine, named(&list.offers.machines)),
@@ -374,7 +373,11 @@ mod tests {
     #[test]
     fn two_runs_of_one_study_are_compared_before_two_different_studies() {
         let named = |studies: &[&str]| -> Vec<(String, String)> {
-            studies.iter().enumerate().map(|(place, study)| (place.to_string(), (*study).to_owned())).collect()
+            studies
+                .iter()
+                .enumerate()
+                .map(|(place, study)| (place.to_string(), (*study).to_owned()))
+                .collect()
         };
         assert_eq!(pair(&named(&["quick", "tps", "quick"])), (2, 0));
         assert_eq!(pair(&named(&["tps", "quick", "quick"])), (2, 1));

@@ -107,7 +107,9 @@ mod tests {
 
     #[test]
     fn gzip_is_taken_where_it_is_named_and_not_refused() {
-        for header in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate, *", "identity;q=0, *;q=0.1", "gzip;q=1.0,*;q=0"] {
+        for header in
+            ["gzip", "GZIP", "br, gzip;q=0.5", "deflate, *", "identity;q=0, *;q=0.1", "gzip;q=1.0,*;q=0"]
+        {
             assert!(takes_gzip(header), "{header}");
         }
         for header in ["", "br", "gzip;q=0", "*;q=0", "gzip;q=0.0, *", "gzip;q=x", "xgzip", "identity"] {
@@ -125,7 +127,9 @@ mod tests {
         let first = of("", &text);
         assert!(matches!(&first.content, Content::Gzip(bytes) if bytes.len() < text.len() / 10));
         let strong = first.tag.trim_start_matches("W/");
-        for tags in [first.tag.clone(), strong.to_owned(), format!("\"other\", {}", first.tag), "*".to_owned()] {
+        for tags in
+            [first.tag.clone(), strong.to_owned(), format!("\"other\", {}", first.tag), "*".to_owned()]
+        {
             assert!(matches!(of(&tags, &text).content, Content::Known), "{tags}");
             assert_eq!(of(&tags, &text).answer("text/html").status(), StatusCode::NOT_MODIFIED);
         }

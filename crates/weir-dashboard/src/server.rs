@@ -671,7 +671,10 @@ async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let has_chart = |page: &ChartPage| has_chart(&run.result, *page);
         let drawn: Vec<ChartPage> = ChartPage::ALL.into_iter().filter(has_chart).collect();
-        Ok(charts_page::charts(reader, &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn }))
+        Ok(charts_page::charts(
+            reader,
+            &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn },
+        ))
     })
     .await
 }

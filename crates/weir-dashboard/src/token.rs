@@ -188,7 +188,8 @@ fn is_weak(token: &[u8]) -> bool {
 
 /// Whether a text of at most half the length fills the whole.
 fn is_repetition(token: &[u8]) -> bool {
-    let repeats = |period: usize| token.iter().skip(period).zip(token).all(|(later, earlier)| later == earlier);
+    let repeats =
+        |period: usize| token.iter().skip(period).zip(token).all(|(later, earlier)| later == earlier);
     (1..=token.len() / 2).any(repeats)
 }
 

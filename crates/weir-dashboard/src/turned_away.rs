@@ -1,12 +1,7 @@
 //! The answer to one connection too many of an address: 503, in the reader's language. Only the head of its request is
 //! read, for a moment, and only a few such connections are read at a time.
 
-use std::{
-    io,
-    net::Shutdown,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::Shutdown, sync::Arc, time::Duration};
 
 use socket2::SockRef;
 use tokio::{net::TcpStream, sync::Semaphore, time::timeout};

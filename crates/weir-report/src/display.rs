@@ -61,8 +61,8 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Marks that change the direction of what follows. In a name they would move the text beside it.
 const DIRECTION_MARKS: [char; 12] = [
-    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
-    '\u{2067}', '\u{2068}', '\u{2069}',
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
+    '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
 /// A name that a file or a machine gave: on one line, in its own direction, and of at most `columns_max` columns.

@@ -102,12 +102,7 @@ pub fn html_of_run(result: &StudyResult, language: Language, folder: &Path) -> S
 }
 
 /// The same page with a header, if it is one of several.
-pub fn html_of_run_below(
-    result: &StudyResult,
-    language: Language,
-    folder: &Path,
-    above: &Markup,
-) -> String {
+pub fn html_of_run_below(result: &StudyResult, language: Language, folder: &Path, above: &Markup) -> String {
     page(&view::View::new(result, language).in_folder(folder), above)
 }
 

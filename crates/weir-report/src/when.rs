@@ -46,9 +46,8 @@ pub(crate) fn host(view: &View<'_>) -> Option<String> {
 
 /// When the study was made, and on which machine; absent if neither was noted.
 pub(crate) fn made_where(view: &View<'_>) -> Option<String> {
-    let host = host(view).map(|host| {
-        localized!(view.language, "host {host}", "호스트 {host}", "主机 {host}")
-    });
+    let host =
+        host(view).map(|host| localized!(view.language, "host {host}", "호스트 {host}", "主机 {host}"));
     let parts: Vec<String> = made(view).into_iter().chain(host).collect();
     (!parts.is_empty()).then(|| parts.join(view.language.list()))
 }

@@ -245,10 +245,8 @@ impl Store {
     /// When the study was made, in seconds since 1970; `None` if the stored text is no date.
     pub fn created_unix_s(&self) -> Result<Option<u64>, StoreError> {
         let created = "SELECT CAST(strftime('%s', created_at) AS INTEGER) FROM study WHERE id = 1";
-        let created: Option<i64> = self
-            .connection
-            .query_row(created, [], |row| row.get(0))
-            .map_err(|source| self.sqlite(source))?;
+        let created: Option<i64> =
+            self.connection.query_row(created, [], |row| row.get(0)).map_err(|source| self.sqlite(source))?;
         Ok(created.and_then(|seconds| u64::try_from(seconds).ok()))
     }
 

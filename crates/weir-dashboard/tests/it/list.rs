@@ -125,7 +125,10 @@ fn no_text_of_a_store_makes_the_list_wide_or_moves_what_stands_beside_it() {
     let long = "w".repeat(40_000);
     let spec = format!("json_set(spec, '$.title', '{long}', '$.name', '{long}', '$.arms[1].name', '{long}')");
     let fingerprint = format!("json_set(fingerprint, '$.host', '{long}', '$.kernel_release', '{long}')");
-    sql(&path, &format!("UPDATE study SET spec = {spec}, fingerprint = {fingerprint}, created_at = '{long}'"));
+    sql(
+        &path,
+        &format!("UPDATE study SET spec = {spec}, fingerprint = {fingerprint}, created_at = '{long}'"),
+    );
     make_old(&path, 100);
     study(&results, ("other", "quick"), 200);
     let dashboard = Running::over(&results);

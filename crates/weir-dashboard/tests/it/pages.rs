@@ -157,7 +157,11 @@ fn each_chart_is_an_image_too_in_the_colours_that_are_asked_for() {
         let path = page.path();
         let image = dashboard.get(&format!("/{path}.svg?study=map&theme=dark"));
         assert_eq!((image.status, image.header("content-type")), (200, "image/svg+xml"), "{path}");
-        assert!(image.body.starts_with("<svg xmlns=") && image.body.contains(" UTC"), "{path}: {}", image.body);
+        assert!(
+            image.body.starts_with("<svg xmlns=") && image.body.contains(" UTC"),
+            "{path}: {}",
+            image.body
+        );
         assert!(!image.body.contains("prefers-color-scheme") && image.body.contains("@media all{"), "{path}");
         let light = dashboard.get(&format!("/{path}?study=map&theme=light")).body;
         assert!(light.contains("@media not all{") && light.contains("content=\"light\""), "{path}");
@@ -194,7 +198,8 @@ fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
     let all = dashboard.get("/charts");
     assert_eq!((all.status, all.body.matches("No study tps").count()), (404, 1), "it is said once");
     let nothing = dashboard.get("/charts?study=quick-1").body;
-    let (framed, bare) = (nothing.matches("<iframe src").count(), nothing.matches("nothing to draw here").count());
+    let (framed, bare) =
+        (nothing.matches("<iframe src").count(), nothing.matches("nothing to draw here").count());
     assert_eq!(framed + bare, ChartPage::ALL.len(), "{}", told(&nothing));
     assert!(bare > 0 && !nothing.contains("<iframe src=\"/thread-chart"), "{}", told(&nothing));
     assert!(!nothing.contains("href=\"/thread-chart.svg"), "{}", told(&nothing));

@@ -153,12 +153,7 @@ const FOLDER_COLUMNS_MAX: usize = 80;
 /// The study with its verdict, its date and its folder, so that tabs and bookmarks of two runs differ.
 fn title(view: &View<'_>) -> String {
     let name = &view.result.spec.name;
-    let said = format!(
-        "{} {name}{}{}",
-        view.word(Word::StudyOf),
-        view.language.colon(),
-        view.own_verdict()
-    );
+    let said = format!("{} {name}{}{}", view.word(Word::StudyOf), view.language.colon(), view.own_verdict());
     let folder = view.folder.and_then(Path::file_name).map(OsStr::to_string_lossy);
     let folder = folder.map(|folder| display::plain_name(&folder, FOLDER_COLUMNS_MAX));
     let parts: Vec<String> = [said].into_iter().chain(when::made(view)).chain(folder).collect();
@@ -321,10 +316,15 @@ mod tests {
     #[test]
     fn an_image_alone_has_the_rules_of_its_marks_and_not_those_of_pages() {
         let style = drawing_style(Language::Korean, Some(Theme::Dark));
-        for rule in [":root{", "@media all{", "svg text{font-size", ".whisker{", ".a7{", ".paper{", "Malgun Gothic"] {
+        for rule in
+            [":root{", "@media all{", "svg text{font-size", ".whisker{", ".a7{", ".paper{", "Malgun Gothic"]
+        {
             assert!(style.contains(rule), "{rule} in {style}");
         }
-        assert!(!style.contains("body{") && !style.contains(".runs") && !style.contains("@media print"), "{style}");
+        assert!(
+            !style.contains("body{") && !style.contains(".runs") && !style.contains("@media print"),
+            "{style}"
+        );
         assert_eq!(style.matches('{').count(), style.matches('}').count());
     }
 }

@@ -14,8 +14,12 @@ fn each_chart_is_an_image_with_its_study_date_and_machine() {
         for language in Language::ALL {
             let Some(image) = chart_svg(&result, page, language, Some(Theme::Light)) else { continue };
             drawn += 1;
-            assert!(image.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 "), "{image}");
-            let own = [page.title(language), "2026-11-29 07:10 UTC", "lab-7", &result.fingerprint.kernel_release];
+            assert!(
+                image.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 "),
+                "{image}"
+            );
+            let own =
+                [page.title(language), "2026-11-29 07:10 UTC", "lab-7", &result.fingerprint.kernel_release];
             for text in own.into_iter().chain([result.spec.name.as_str()]) {
                 assert!(image.contains(text), "{}: no {text} in {image}", page.path());
             }
@@ -38,7 +42,10 @@ fn an_image_and_a_page_have_the_colours_that_were_asked_for() {
     let page = ChartPage::Connections;
     let image = |theme| chart_svg(&result, page, Language::English, theme).expect("there is a map");
     let framed = |theme| chart_page_in(&result, page, (Language::English, theme), "/study/a");
-    assert!(image(None).contains("prefers-color-scheme:dark") && framed(None).contains("prefers-color-scheme:dark"));
+    assert!(
+        image(None).contains("prefers-color-scheme:dark")
+            && framed(None).contains("prefers-color-scheme:dark")
+    );
     for theme in [Theme::Light, Theme::Dark] {
         for text in [image(Some(theme)), framed(Some(theme))] {
             assert!(!text.contains("prefers-color-scheme"), "{text}");

@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use weir_record::{
-    finding::Finding,
-    run_pool::Period,
-    study::StudyResult,
-    verdict::Verdict,
-};
+use weir_record::{finding::Finding, run_pool::Period, study::StudyResult, verdict::Verdict};
 use weir_report::{Language, html, html_of_run, markdown, markdown_of_run, plain_name, shell_word};
 
 use crate::{fixture, map};
@@ -30,7 +25,10 @@ fn date_and_host_stand_at_the_top_in_every_language() {
     let hosts = ["host lab-&lt;7&gt;", "호스트 lab-&lt;7&gt;", "主机 lab-&lt;7&gt;"];
     for (language, host) in Language::ALL.into_iter().zip(hosts) {
         let page = html(&made(), language);
-        assert!(page.contains("<time datetime=\"2026-11-29T07:10:05Z\">2026-11-29 07:10 UTC</time>"), "{page}");
+        assert!(
+            page.contains("<time datetime=\"2026-11-29T07:10:05Z\">2026-11-29 07:10 UTC</time>"),
+            "{page}"
+        );
         assert!(page.contains("<bdi>lab-&lt;7&gt;</bdi>") && title(&page).contains("2026-11-29 07:10 UTC"));
         let text = markdown(&made(), language);
         assert!(text.contains("2026-11-29 07:10 UTC") && text.contains(host), "{text}");
