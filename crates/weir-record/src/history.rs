@@ -25,7 +25,7 @@ pub struct History {
     /// What was found and could not be read, or is not finished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<HistoryLeftOut>,
-    /// Older results that were not read, because there are so many. References may be older than what was read.
+    /// Older results that were not read, because there are so many. References come from those that were read.
     #[serde(default)]
     pub results_unread: u32,
 }

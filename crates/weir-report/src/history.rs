@@ -296,9 +296,9 @@ fn left_out(history: &History, language: Language) -> Vec<String> {
         let more = history.results_unread;
         lines.push(localized!(
             language,
-            "Older results that were not read: {more}. A reference may be older than these rows.",
-            "읽지 않은 더 이전의 결과: {more}개. 참조는 이 행들보다 오래된 것일 수 있습니다.",
-            "未读取的更早结果：{more} 个。参照可能早于这些行。",
+            "Older results that were not read: {more}. References come from the results that were read.",
+            "읽지 않은 더 이전의 결과: {more}개. 참조는 읽은 결과에서 정합니다.",
+            "未读取的更早结果：{more} 个。参照取自已读取的结果。",
         ));
     }
     lines
