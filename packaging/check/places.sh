@@ -22,8 +22,8 @@
 #   CHECK_RELEASES      the address below which releases lie, each in the folder v and its version
 #   CHECK_WORK          the folder for all of it (.weir-check)
 #
-# `report` in that folder is what a reader needs: comment.md, code with the exit code, a JSON file for each command and
-# the logs of the builds.
+# `report` in that folder is what a reader needs: comment.md, code with the exit code, a JSON file and the answer of each
+# command (1.json, 1.md) and the logs of the builds.
 
 work=${CHECK_WORK:-.weir-check}
 case $work in
@@ -52,6 +52,16 @@ case $name in
 *[!A-Za-z0-9._-]*) fail "$code_wrong_input" "the name may have letters, digits, dots, dashes and underscores" ;;
 esac
 
+# Most bytes of a comment. GitHub takes 65,536 characters, and no character has less than a byte.
+comment_bytes_max=50000
+
+# Lines of text of at most this many bytes, without a part of a character at their end.
+shortened() { # bytes
+    partial=$(printf '[\300-\377][\200-\277]*$')
+    LC_ALL=C awk -v most="$1" -v partial="$partial" \
+        'length($0) > most { $0 = substr($0, 1, most); sub(partial, ""); $0 = $0 "..." } { print }'
+}
+
 # An earlier step has answered: the others have nothing to do.
 is_decided() { [ -e "$report/code" ]; }
 
@@ -73,26 +83,38 @@ comment_tail() {
     fi
 }
 
+# The check is set up wrongly: the comment says how.
+decide_wrong() { # sentence
+    decide "$code_wrong_input" "the check is set up wrongly: $1" "$1" >&2
+}
+
 # The check ends without a comparison.
 decide_without() { # exit code, sentence, file whose last lines explain it
+    decide "$1" "not comparable: $2" "$2" "${3-}"
+}
+
+decide() { # exit code, line of the comment, sentence, file whose last lines explain it
     mkdir -p "$report"
+    code=$1 line=$2 sentence=$3
+    shift 3
     {
         comment_head
-        printf 'not comparable: %s\n' "$2"
-        if [ -s "${3-}" ]; then
+        printf '%s\n' "$line"
+        if [ -s "${1-}" ]; then
             printf '\n```text\n'
-            last_lines "$3"
+            last_lines "$1"
             printf '```\n'
         fi
         echo
         comment_tail
     } >"$report/comment.md"
-    echo "$1" >"$report/code"
-    say "$2"
+    echo "$code" >"$report/code"
+    say "$sentence"
 }
 
 # As plain text: without colours and other control characters, and without what would end the block it stands in.
 last_lines() { # file
     escape=$(printf '\033')
-    tail -n 20 "$1" | cut -c 1-300 | sed "s/$escape\[[0-9;]*[A-Za-z]//g" | tr '`' "'" | tr -d '\000-\010\013-\037\177'
+    tail -c 100000 "$1" | tail -n 20 | sed "s/$escape\[[0-9;]*[A-Za-z]//g" | tr '`' "'" |
+        tr -d '\000-\010\013-\037\177' | shortened 300
 }

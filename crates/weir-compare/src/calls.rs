@@ -61,6 +61,7 @@ pub(crate) fn counted(
         None if leaves_processes => return Err(NoCalls::LeavesProcesses),
         None => {
             let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
+            launch.hold_folder(folder.path());
             let file = folder.path().join("table");
             let by_strace =
                 &mut |command: &AskedCommand| by_strace(asked, command, &file, launch, stop).map(Some);
@@ -113,9 +114,11 @@ fn by_programs(
     stop: &AtomicBool,
 ) -> Result<Option<Counts>, NoCalls> {
     around(asked, command.around(Around::Prepare), launch, stop)?;
-    let Some(counted) = launch.run_counted(&spec(asked, command), stop) else { return Ok(None) };
-    let (outcome, counts) = counted.map_err(why_not)?;
+    let counted = launch.run_counted(&spec(asked, command), stop);
+    // Also after a run that was not counted: what ran before it has its counterpart.
     around(asked, command.around(Around::Conclude), launch, stop)?;
+    let Some(counted) = counted else { return Ok(None) };
+    let (outcome, counts) = counted.map_err(why_not)?;
     let is_over = matches!(outcome.end, RunEnd::Exited(_));
     if counts.is_empty() || !is_over { Err(NoCalls::Refused) } else { Ok(Some(counts)) }
 }
@@ -133,8 +136,10 @@ fn by_strace(
     let traced = prefix.into_iter().chain([file.as_os_str().to_owned(), OsString::from("--")]);
     let own = spec(asked, command);
     let spec = RunSpec { words: traced.chain(own.words.iter().cloned()).collect(), ..own };
-    let outcome = launch.run(&spec, stop).map_err(why_not)?;
+    let outcome = launch.run(&spec, stop);
+    // Also after a run that failed: what ran before it has its counterpart.
     around(asked, command.around(Around::Conclude), launch, stop)?;
+    let outcome = outcome.map_err(why_not)?;
     let is_over = matches!(outcome.end, RunEnd::Exited(_));
     let counts =
         if is_over { table(file).map(|text| read(&text)).unwrap_or_default() } else { Counts::new() };

@@ -1,6 +1,6 @@
 //! What a comparison uses of the machine: runs, the time, and the kernel's counts of a run.
 
-use std::{sync::atomic::AtomicBool, time::Instant};
+use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use weir_evidence::ladder::run_calls::{CallsByName, RunCalls};
 
@@ -27,6 +27,9 @@ pub trait Launch {
     fn run_counted(&mut self, _spec: &RunSpec, _stop: &AtomicBool) -> Option<CountedRun> {
         None
     }
+
+    /// Has a folder removed when this process is gone, even if it is killed.
+    fn hold_folder(&mut self, _folder: &Path) {}
 
     /// Time since some moment.
     fn now_ns(&mut self) -> u64;
@@ -103,6 +106,11 @@ impl Launch for Machine {
         // Whatever the result of the run, the programs rest again.
         let counted = self.calls()?.end().ok()?;
         Some(outcome.map(|outcome| (outcome, counted)))
+    }
+
+    fn hold_folder(&mut self, folder: &Path) {
+        // A launcher that is gone is noticed by the next run.
+        let _ = self.runner.hold_folder(folder);
     }
 
     fn now_ns(&mut self) -> u64 {

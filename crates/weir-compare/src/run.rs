@@ -14,10 +14,12 @@ mod household;
 mod launch;
 mod launcher;
 mod noop;
+mod outputs;
 mod program;
 mod runner;
 mod serve;
 mod server_clock;
+mod server_log;
 mod wire;
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
@@ -41,6 +43,12 @@ pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// Most blocks of an output that are compared separately: its first 16 GiB.
 pub const BLOCKS_MAX: u32 = 1 << 16;
+
+/// Bytes of the beginning of a server's log that are kept: all in which a line is looked for that shows readiness.
+pub(crate) const LOG_BEGINNING_BYTES: u64 = 8 << 20;
+
+/// A tick in which the kernel counts the CPU time of processes that ended (`_SC_CLK_TCK`: 100 a second).
+const TICK_NS: u64 = 10_000_000;
 
 /// Most names of processes left behind that are kept.
 pub const NAMES_LEFT_MAX: usize = 4;
@@ -245,11 +253,20 @@ impl CpuSource {
         }
     }
 
-    /// The step in which it counts.
+    /// The step in which it counts a run that ends.
     pub fn resolution_ns(self) -> u64 {
         match self {
             Self::GroupSecond | Self::Rusage => 1_000,
             Self::GroupFirst => 1,
+        }
+    }
+
+    /// The step in which it counts a server that goes on. Without a group there is no sum of the whole server: the CPU
+    /// time of each process that ended comes from its parent, in ticks.
+    pub fn resolution_of_servers_ns(self) -> u64 {
+        match self {
+            Self::Rusage => TICK_NS,
+            Self::GroupSecond | Self::GroupFirst => self.resolution_ns(),
         }
     }
 }

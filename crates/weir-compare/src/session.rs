@@ -353,7 +353,12 @@ impl Session<'_> {
         let mut outcome = match self.launch.run(&spec, stop) {
             Ok(outcome) => outcome,
             Err(RunError::Stopped) => return Ok(Next::Ended(CommandEnd::Interrupted)),
-            Err(error) => return Err(error),
+            Err(error @ (RunError::Launcher(_) | RunError::File { .. })) => return Err(error),
+            // What ran before it has its counterpart, although the command did not run.
+            Err(error) => match self.around(turn.command, Around::Conclude, stop) {
+                Next::On => return Err(error),
+                ended @ Next::Ended(_) => return Ok(ended),
+            },
         };
         let started_ns = self.launch.now_ns().saturating_sub(self.began_ns);
         let started_ns = started_ns.saturating_sub(outcome.cost.wall_ns).max(turn.started_ns);
@@ -515,16 +520,18 @@ impl Session<'_> {
         }
         let spec = self.asked.spec(&self.asked.commands[command].words);
         let spec = RunSpec { output: OutputTo::Block(block), ..spec };
-        let outcome = self.launch.run(&spec, self.stop).ok()?;
+        let outcome = self.launch.run(&spec, self.stop);
+        // Also after a run that failed: what ran before it has its counterpart.
         if !matches!(self.around(command, Around::Conclude, self.stop), Next::On) {
             return None;
         }
+        let outcome = outcome.ok()?;
         Some([outcome.stdout, outcome.stderr].into_iter().nth(output)?.kept)
     }
 
     /// Reports differences in the output of first runs at once, because a wait for a verdict would be in vain.
     fn show_differences(&self, progress: &mut dyn FnMut(&Event)) {
-        let found = commands::conclude(&self.judged(false)).findings;
+        let found = commands::conclude(&self.judged(None)).findings;
         let differences = found.into_iter().filter(|it| matches!(it, CommandFinding::OutputDiffers { .. }));
         differences.map(Event::OutputDiffers).for_each(|event| progress(&event));
     }
@@ -533,18 +540,20 @@ impl Session<'_> {
         let now_ns = self.launch.now_ns();
         if now_ns.saturating_sub(self.estimated_ns) >= ESTIMATE_EVERY_NS {
             self.estimated_ns = now_ns;
-            self.estimate = commands::so_far(&self.judged(false));
+            self.estimate = commands::so_far(&self.judged(None));
         }
         progress(&Event::Pair { done, pairs: self.plan.pairs, estimate: self.estimate });
     }
 
-    fn judged(&self, is_interrupted: bool) -> Judged<'_> {
+    /// What there is to judge, of a comparison that goes on or has ended in this way.
+    fn judged(&self, ended: Option<CommandEnd>) -> Judged<'_> {
         Judged {
             commands: &self.commands,
             runs: &self.runs,
             pairs: self.plan.pairs,
             unit_pairs: self.asked.servers.as_ref().map(|_| self.plan.unit_pairs),
-            is_interrupted,
+            is_interrupted: ended == Some(CommandEnd::Interrupted),
+            is_ended_by_server: ended == Some(CommandEnd::ServerEnded),
             equivalence_margin: self.asked.settings.equivalence_margin,
             ignore_failure: self.asked.settings.ignore_failure,
             is_served: self.asked.servers.is_some(),
@@ -561,8 +570,7 @@ impl Session<'_> {
         if let Some(reason) = &self.measured_by.cpu_source_reason {
             self.seen.push(CommandFinding::NoControlGroup { reason: reason.clone() });
         }
-        let is_interrupted = ended == CommandEnd::Interrupted;
-        let judged = self.judged(is_interrupted);
+        let judged = self.judged(Some(ended));
         let Conclusion { effects, thresholds, findings, pairs_done } = commands::conclude(&judged);
         CommandComparison {
             parameters: self.asked.parameters.clone(),

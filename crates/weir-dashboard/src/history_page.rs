@@ -23,16 +23,16 @@ const RUNS_MAX: usize = 100;
 /// Most studies that are read: the newest.
 const STUDIES_MAX: usize = 200;
 
-/// The finished runs of the folder.
-fn runs(app: &App) -> Result<Vec<Run>, Failure> {
+/// The finished runs of the folder to be read, and the number of older ones.
+fn runs(app: &App) -> Result<(Vec<Run>, usize), Failure> {
     let listing = listing(app)?;
     let ended = listing.studies.iter().filter(|study| !study.is_running).take(STUDIES_MAX);
     let studies =
         ended.filter_map(|study| Run::of(&study.path, &study.path.join(weir_store::FILE_NAME), true));
     // A folder that does not exist yet holds nothing.
-    let files = stored_history::comparisons(&app.settings.folder).unwrap_or_default();
+    let (files, unread) = stored_history::comparisons(&app.settings.folder).unwrap_or_default();
     let files = files.iter().filter_map(|file| Run::of(file, file, false));
-    Ok(studies.chain(files).collect())
+    Ok((studies.chain(files).collect(), unread))
 }
 
 /// The page.
@@ -44,10 +44,12 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     });
     written(app, reader, move |app, reader| {
-        let found = app.history.found(runs(app)?, &app.counters);
+        let (runs, unread) = runs(app)?;
+        let found = app.history.found(runs, &app.counters);
         let asked = Asked { name, branch, labels: Vec::new(), runs: RUNS_MAX };
         let above = above(reader, &asked);
-        let history = history(found.entries, found.left_out, &asked);
+        let mut history = history(found.entries, found.left_out, &asked);
+        history.results_unread = u32::try_from(unread).unwrap_or(u32::MAX);
         Ok(weir_report::history::html_below(&history, reader.language, &above))
     })
     .await

@@ -61,6 +61,8 @@ pub struct Judged<'a> {
     pub unit_pairs: Option<u32>,
     /// Whether it was interrupted, where it is not finished.
     pub is_interrupted: bool,
+    /// Whether the end of a server ended it, where it is not finished.
+    pub is_ended_by_server: bool,
     /// Share of a difference that matters.
     pub equivalence_margin: f64,
     /// Whether runs that fail are compared.
@@ -115,8 +117,10 @@ pub fn conclude(judged: &Judged<'_>) -> Conclusion {
         let cut = Finding::Unfinished { blocks_done: pairs.done(), blocks: judged.pairs };
         drafts.iter_mut().for_each(|it| withhold(&mut it.row, cut.clone()));
         let (pairs_done, pairs, is_interrupted) = (pairs.done(), judged.pairs, judged.is_interrupted);
-        // Where nothing could be compared, or a server ended, another finding says so.
-        let is_told = findings.iter().any(|it| matches!(it, CommandFinding::ServerEnded { .. }));
+        // Where nothing could be compared, or the end of a server ended all, another finding says so. A server that was
+        // left out before the pairs has such a finding too, and did not end them.
+        let has_ended = |it: &CommandFinding| matches!(it, CommandFinding::ServerEnded { .. });
+        let is_told = judged.is_ended_by_server && findings.iter().any(has_ended);
         if (pairs > 0 || is_interrupted) && !is_told {
             findings.push(CommandFinding::CutShort { pairs_done, pairs, is_interrupted });
         }

@@ -165,6 +165,7 @@ fn replayed(recorded: &Recorded, seed: u64, times: f64) -> (u32, Verdict) {
         pairs,
         unit_pairs: None,
         is_interrupted: false,
+        is_ended_by_server: false,
         equivalence_margin: MARGIN,
         ignore_failure: false,
         is_served: false,

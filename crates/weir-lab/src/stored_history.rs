@@ -21,7 +21,7 @@ use crate::{run_folder::utc_stamp, stored_folders};
 const COMPARISON: (&str, &str) = ("compare-", ".json");
 
 /// Most comparisons of a folder that are read, the newest by name first.
-const COMPARISONS_MAX: usize = 500;
+const COMPARISONS_MAX: usize = 2_000;
 
 /// Largest file of a comparison that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
@@ -72,6 +72,8 @@ pub struct FoundRuns {
     pub left_out: Vec<HistoryLeftOut>,
     /// Runs that were read.
     pub runs: usize,
+    /// Older comparisons that were not read.
+    pub unread: usize,
 }
 
 impl FoundRuns {
@@ -80,6 +82,7 @@ impl FoundRuns {
         self.entries.extend(other.entries);
         self.left_out.extend(other.left_out);
         self.runs += other.runs;
+        self.unread += other.unread;
     }
 
     fn leave_out(&mut self, place: &str, reason: HistoryLack) {
@@ -98,14 +101,17 @@ pub fn read(path: &Path, metrics: &HistoryMetrics) -> io::Result<FoundRuns> {
     for folder in stored_folders::stores(path)? {
         read_study((&folder, &shown(&folder)), metrics, &mut found);
     }
-    for file in comparisons(path)? {
+    let (files, unread) = comparisons(path)?;
+    found.unread += unread;
+    for file in files {
         read_comparison((&file, &shown(&file)), metrics, &mut found);
     }
     Ok(found)
 }
 
-/// Stored comparisons of a folder, the newest by name first. Only regular files count.
-pub fn comparisons(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// Stored comparisons of a folder to be read, the newest by name first, and the number of older ones. Only regular files
+/// count.
+pub fn comparisons(folder: &Path) -> io::Result<(Vec<PathBuf>, usize)> {
     let (begin, end) = COMPARISON;
     let entries = fs::read_dir(folder)?.flatten().take(NAMES_MAX);
     let is_one = |entry: &fs::DirEntry| {
@@ -116,8 +122,9 @@ pub fn comparisons(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = entries.filter(is_one).map(|entry| entry.path()).collect();
     // Sorted without the suffix: a name with a number sorts after the same name without one.
     found.sort_by(|one, other| other.file_stem().cmp(&one.file_stem()));
+    let unread = found.len().saturating_sub(COMPARISONS_MAX);
     found.truncate(COMPARISONS_MAX);
-    Ok(found)
+    Ok((found, unread))
 }
 
 /// Adds the entry of the study in a run folder, under the name to show for it.
@@ -210,7 +217,8 @@ mod tests {
             fs::write(folder.join(name), "{}").expect("it can be written");
         }
         fs::create_dir(folder.join("compare-folder.json")).expect("a folder can be made");
-        let found = comparisons(&folder).expect("it can be read");
+        let (found, unread) = comparisons(&folder).expect("it can be read");
+        assert_eq!(unread, 0);
         let found: Vec<String> = found
             .iter()
             .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())

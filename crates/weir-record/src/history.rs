@@ -25,6 +25,9 @@ pub struct History {
     /// What was found and could not be read, or is not finished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<HistoryLeftOut>,
+    /// Older results that were not read, because there are so many. References come from those that were read.
+    #[serde(default)]
+    pub results_unread: u32,
 }
 
 /// A stored run that is in no series.
@@ -163,7 +166,8 @@ pub struct HistoryRun {
     pub from_reference: Option<HistoryFigure>,
     /// How many effects that is the product (of differences the sum) of: 1 where the baseline is the reference.
     pub links: u32,
-    /// Whether it differs from the run before it in its stretch, and which way.
+    /// Whether it differs from the run before it in its stretch, and which way. Absent where the content of the
+    /// reference is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<HistoryChange>,
 }

@@ -89,6 +89,9 @@ fn facts(series: &HistorySeries, language: Language) -> Vec<String> {
         localized!(language, "Branch: {branch}.", "브랜치: {branch}.", "分支：{branch}。")
     }));
     lines.extend(series.stretches.iter().map(|stretch| reference(series, stretch, language)));
+    if series.stretches.iter().any(|stretch| stretch.reference.content.is_empty()) {
+        lines.push(language.choose(UNKNOWN).to_owned());
+    }
     if series.runs.iter().any(|run| run.links > 1) {
         lines.push(language.choose(CHAINED).to_owned());
     }
@@ -99,11 +102,20 @@ fn facts(series: &HistorySeries, language: Language) -> Vec<String> {
     lines
 }
 
+const UNKNOWN: [&str; 3] = [
+    "Where the content of a reference is not known (a shell or another program starts it), it may be another program in \
+     each run: no such run is marked, and nothing is multiplied through it.",
+    "내용을 알 수 없는 참조(셸이나 다른 프로그램이 시작함)는 실행마다 다른 프로그램일 수 있습니다. 그런 실행에는 표시를 하지 않고, 그것을 거쳐 곱하지도 않습니다.",
+    "内容未知的参照（由 shell 或其他程序启动）在各次运行中可能是不同的程序：此类运行不作标记，也不经由它相乘。",
+];
+
 const CHAINED: [&str; 3] = [
     "×N: the baseline was the program of an earlier run, and N effects are multiplied (differences added) along the way \
-     to the reference. Their errors are added as those of independent runs.",
-    "×N: 기준이 이전 실행의 프로그램이므로, 참조까지 이어지는 효과 N개를 곱한 값입니다(차이는 더합니다). 오차는 서로 독립인 실행으로 보고 합칩니다.",
-    "×N：基线是更早一次运行的程序，因此将到参照为止的 N 个效应相乘（差值则相加）。误差按各次运行相互独立合并。",
+     to the reference. Their errors are added as those of independent runs. Marks leave out the effects that two runs \
+     share.",
+    "×N: 기준이 이전 실행의 프로그램이므로, 참조까지 이어지는 효과 N개를 곱한 값입니다(차이는 더합니다). 오차는 서로 독립인 실행으로 보고 합칩니다. 표시는 두 실행이 함께 쓰는 \
+     효과를 빼고 정합니다.",
+    "×N：基线是更早一次运行的程序，因此将到参照为止的 N 个效应相乘（差值则相加）。误差按各次运行相互独立合并。标记不计两次运行共有的效应。",
 ];
 
 const WITHIN: [&str; 3] = [
@@ -278,6 +290,15 @@ fn left_out(history: &History, language: Language) -> Vec<String> {
             "Further series that are not shown: {more}. `--study NAME` chooses one.",
             "표시하지 않은 계열: {more}개. `--study NAME`으로 고를 수 있습니다.",
             "未显示的其他序列：{more} 个。可用 `--study NAME` 选择。",
+        ));
+    }
+    if history.results_unread > 0 {
+        let more = history.results_unread;
+        lines.push(localized!(
+            language,
+            "Older results that were not read: {more}. References come from the results that were read.",
+            "읽지 않은 더 이전의 결과: {more}개. 참조는 읽은 결과에서 정합니다.",
+            "未读取的更早结果：{more} 个。参照取自已读取的结果。",
         ));
     }
     lines

@@ -1,7 +1,7 @@
 //! Ports of this machine: one that nobody listens on, and whether somebody does.
 
 use std::{
-    io,
+    io::{self, ErrorKind},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     time::Duration,
 };
@@ -23,6 +23,15 @@ pub fn free() -> io::Result<u16> {
 /// When there is none, or no such address.
 pub fn free_at(address: IpAddr) -> io::Result<u16> {
     Ok(TcpListener::bind((address, 0))?.local_addr()?.port())
+}
+
+/// Whether a socket of any process holds a port of this machine, listening or not, at any address.
+pub fn is_taken(port: u16) -> bool {
+    let everywhere: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let is_refused = |address: &IpAddr| {
+        TcpListener::bind((*address, port)).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+    };
+    everywhere.iter().any(is_refused)
 }
 
 /// Whether somebody accepts connections at an address.
@@ -47,5 +56,14 @@ mod tests {
         assert_ne!(free().expect("there is another"), address.port());
         drop(listener);
         assert!(!accepts(address));
+    }
+
+    #[test]
+    fn a_port_is_taken_by_a_listener_and_by_a_connection_that_goes_out() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
+        let address = listener.local_addr().expect("it is bound");
+        let client = TcpStream::connect(address).expect("it listens");
+        let own = client.local_addr().expect("it is connected").port();
+        assert!(is_taken(address.port()) && is_taken(own));
     }
 }

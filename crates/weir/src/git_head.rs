@@ -31,10 +31,25 @@ pub(crate) struct GitHead {
     pub(crate) branch: Option<String>,
 }
 
+/// A `.git` that leads to no repository. Git ends with an error there, and does not look into the folders above: their
+/// repository is another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BrokenGit(pub(crate) PathBuf);
+
 /// The head of the repository that contains a folder; none if there is no readable one.
-pub(crate) fn head(folder: &Path) -> Option<GitHead> {
-    let folder = fs::canonicalize(folder).ok()?;
-    let own = folder.ancestors().take(FOLDERS_MAX).find_map(|above| git_folder(&above.join(".git")))?;
+pub(crate) fn head(folder: &Path) -> Result<Option<GitHead>, BrokenGit> {
+    let Ok(folder) = fs::canonicalize(folder) else { return Ok(None) };
+    for above in folder.ancestors().take(FOLDERS_MAX) {
+        let place = above.join(".git");
+        if fs::symlink_metadata(&place).is_ok() {
+            return git_folder(&place).map(|own| head_in(&own)).ok_or(BrokenGit(place));
+        }
+    }
+    Ok(None)
+}
+
+/// The head in a repository's own folder.
+fn head_in(own: &Path) -> Option<GitHead> {
     let text = line(&own.join("HEAD"), FILE_BYTES_MAX)?;
     match text.strip_prefix("ref:").map(str::trim) {
         None => Some(GitHead { commit: Some(hash(&text)?), branch: None }),
@@ -42,7 +57,7 @@ pub(crate) fn head(folder: &Path) -> Option<GitHead> {
             let branch = name.strip_prefix("refs/heads/").filter(|_| is_reference(name));
             // With another store of references, the branch here is a placeholder.
             let branch = branch.filter(|branch| *branch != ".invalid").map(str::to_owned);
-            Some(GitHead { commit: commit(&own, name), branch })
+            Some(GitHead { commit: commit(own, name), branch })
         }
     }
 }
@@ -134,8 +149,8 @@ mod tests {
         folder
     }
 
-    fn found(commit: Option<&str>, branch: Option<&str>) -> Option<GitHead> {
-        Some(GitHead { commit: commit.map(str::to_owned), branch: branch.map(str::to_owned) })
+    fn found(commit: Option<&str>, branch: Option<&str>) -> Result<Option<GitHead>, BrokenGit> {
+        Ok(Some(GitHead { commit: commit.map(str::to_owned), branch: branch.map(str::to_owned) }))
     }
 
     #[test]
@@ -178,17 +193,28 @@ mod tests {
 
     #[test]
     fn what_is_no_repository_or_broken_says_nothing_or_less() {
-        let own = folder("broken", &[("plain/file", ""), (".git", "gitdir: nowhere\n")]);
-        assert_eq!(head(&own.join("none")), None, "it is not there");
-        assert_eq!(git_folder(&own.join(".git")), None);
-        assert_eq!(git_folder(&own.join("plain/.git")), None);
+        let above = format!("{ONE}\n");
+        let files =
+            [(".git/HEAD", above.as_str()), ("in/plain/file", ""), ("in/.git", "gitdir: nowhere\n")];
+        let own = folder("broken", &files);
+        assert_eq!(head(&own), found(Some(ONE), None));
+        assert_eq!(head(&own.join("none")), Ok(None), "it is not there");
+        let broken =
+            |folder: &Path| -> Result<Option<GitHead>, BrokenGit> { Err(BrokenGit(folder.join(".git"))) };
+        let within = fs::canonicalize(own.join("in")).expect("it is there");
+        assert_eq!(head(&within.join("plain")), broken(&within), "the repository above is another one");
+        fs::write(within.join(".git"), "no place\n").expect("it can be written");
+        assert_eq!(head(&within), broken(&within));
+        fs::remove_file(within.join(".git")).expect("it is there");
+        std::os::unix::fs::symlink("nowhere", within.join(".git")).expect("a link can be made");
+        assert_eq!(head(&within), broken(&within));
         fs::remove_dir_all(&own).expect("it can be removed");
 
         let long = "x".repeat(FILE_BYTES_MAX as usize + 1);
         for (text, expected) in [
-            ("", None),
-            ("no hash", None),
-            (long.as_str(), None),
+            ("", Ok(None)),
+            ("no hash", Ok(None)),
+            (long.as_str(), Ok(None)),
             ("ref: refs/../../../etc/passwd", found(None, None)),
             ("ref: /etc/hostname", found(None, None)),
             ("ref: refs/heads/.invalid", found(None, None)),

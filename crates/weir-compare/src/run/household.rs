@@ -16,7 +16,7 @@ use weir_sys::{
     process_stat::{self, ProcessStat},
 };
 
-use super::{LEAVE_MAX, NAMES_LEFT_MAX, RunError, cpu_group::RunGroup};
+use super::{LEAVE_MAX, NAMES_LEFT_MAX, RunError, cpu_group::RunGroup, outputs::Outputs};
 
 /// How long killed processes may take to disappear. A process that waits for a disk may need this long.
 const KILL_MAX: Duration = Duration::from_secs(5);
@@ -59,24 +59,33 @@ pub(super) struct Left {
     pub(super) names: Vec<String>,
 }
 
-/// Reaps the processes that the command left, for as long as they may take to end by themselves; then kills them.
-pub(super) fn end_those_left(used: &mut Used, group: Option<&RunGroup>) -> Result<Left, RunError> {
-    if all_end_within(used, LEAVE_MAX)? {
+/// Reaps the processes that the command left, for as long as they may take to end by themselves; then kills them. What
+/// they write meanwhile is read.
+pub(super) fn end_those_left(
+    used: &mut Used,
+    group: Option<&RunGroup>,
+    outputs: &mut Outputs,
+) -> Result<Left, RunError> {
+    if all_end_within(used, LEAVE_MAX, outputs)? {
         return Ok(Left::default());
     }
     let living: Vec<u32> = living(group).into_iter().filter(|pid| !has_ended(*pid)).collect();
     let names = living.iter().filter_map(|pid| name(*pid)).take(NAMES_LEFT_MAX).collect();
     let left = Left { count: u32::try_from(living.len()).unwrap_or(u32::MAX), names };
-    kill_all(used, group)?;
+    kill_all(used, group, outputs)?;
     Ok(left)
 }
 
 /// Kills every process of a run and reaps it.
-pub(super) fn kill_all(used: &mut Used, group: Option<&RunGroup>) -> Result<(), RunError> {
+pub(super) fn kill_all(
+    used: &mut Used,
+    group: Option<&RunGroup>,
+    outputs: &mut Outputs,
+) -> Result<(), RunError> {
     let deadline = Instant::now() + KILL_MAX;
     loop {
         kill(group);
-        if all_end_within(used, KILL_ROUND)? {
+        if all_end_within(used, KILL_ROUND, outputs)? {
             return Ok(());
         }
         if Instant::now() >= deadline {
@@ -111,8 +120,13 @@ pub(super) fn kill(group: Option<&RunGroup>) {
     }
 }
 
-/// Reaps children until there are none, or the time is over. Says whether there are none.
-pub(super) fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool, RunError> {
+/// Reaps children until there are none, or the time is over, and reads their outputs meanwhile. Says whether there are
+/// none.
+pub(super) fn all_end_within(
+    used: &mut Used,
+    longest: Duration,
+    outputs: &mut Outputs,
+) -> Result<bool, RunError> {
     let deadline = Instant::now() + longest;
     loop {
         match reap(None).map_err(|error| RunError::Launcher(format!("cannot reap: {error}")))? {
@@ -123,20 +137,30 @@ pub(super) fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool,
                 if left.is_zero() {
                     return Ok(false);
                 }
-                await_an_end(left);
+                await_an_end(left, outputs);
             }
         }
     }
 }
 
-/// Waits until a process below this one ends, at most this long.
-fn await_an_end(longest: Duration) {
+/// Waits until a process below this one ends, at most this long, and reads what they write.
+fn await_an_end(longest: Duration, outputs: &mut Outputs) {
+    let deadline = Instant::now() + longest;
     let pids = below().into_iter().filter_map(pid);
     let lives: Vec<_> = pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect();
-    let mut ends: Vec<PollFd> = lives.iter().map(|life| PollFd::new(life, PollFlags::IN)).collect();
-    let timeout = Timespec::try_from(longest).ok();
-    // Whatever ends the wait, the caller looks again.
-    let _ = poll(&mut ends, timeout.as_ref());
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut ends: Vec<PollFd> = lives.iter().map(|life| PollFd::new(life, PollFlags::IN)).collect();
+        ends.extend(outputs.wait_for().map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)));
+        let timeout = Timespec::try_from(left).ok();
+        let is_output = poll(&mut ends, timeout.as_ref()).is_ok_and(|ready| ready > 0)
+            && ends[..lives.len()].iter().all(|life| life.revents().is_empty());
+        outputs.read();
+        // Whatever else ends the wait, the caller looks again.
+        if !is_output || left.is_zero() {
+            return;
+        }
+    }
 }
 
 /// Processes of a run: those in its group, and those below this process.
@@ -200,7 +224,10 @@ pub(super) fn pid(number: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, process::Command};
+
     use super::*;
+    use crate::run::digest::{Keep, Stream};
 
     #[test]
     fn of_more_processes_than_anybody_counts_the_nearest_are_ended_first() {
@@ -212,6 +239,25 @@ mod tests {
         assert_eq!((found.len(), found[0]), (4_000, 100), "those below them come in the next round");
         let wide: Vec<(u32, u32)> = (100..9_000).map(|number| (number, 10)).collect();
         assert_eq!(some_below(10, &wide).len(), BELOW_MAX);
+    }
+
+    #[test]
+    fn what_a_process_writes_while_its_end_is_awaited_is_read() {
+        const BYTES: u64 = 8_000_000;
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let stream = Stream::new(reader, Keep::End).expect("it can be made non-blocking");
+        let mut outputs = Outputs::new([Some(stream), None]);
+        let mut head = Command::new("head");
+        // Many times what a pipe takes: it ends only if somebody reads.
+        head.args(["-c", &BYTES.to_string(), "/dev/zero"]).stdout(writer);
+        let mut child = head.spawn().expect("coreutils are everywhere");
+        // The command holds the writing end.
+        drop(head);
+        while child.try_wait().expect("it is ours").is_none() {
+            await_an_end(Duration::from_secs(60), &mut outputs);
+        }
+        let [written, errors] = outputs.finish();
+        assert_eq!((written.bytes, errors.bytes), (BYTES, 0));
     }
 
     #[test]

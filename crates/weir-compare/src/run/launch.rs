@@ -29,10 +29,11 @@ use weir_sys::{
 };
 
 use super::{
-    LaunchCost, OutputDigest, OutputTo, RunCost, RunEnd, RunError, RunOutcome, RunSpec,
+    LaunchCost, OutputTo, RunCost, RunEnd, RunError, RunOutcome, RunSpec,
     cpu_group::{Groups, RunGroup},
-    digest::{CHUNK_BYTES, Keep, Stream},
+    digest::{Keep, Stream},
     household::{self, Used},
+    outputs::Outputs,
     program::program_path,
     wire::{Channel, Request},
 };
@@ -167,8 +168,7 @@ enum Waited {
 /// A command that runs.
 struct Running<'a> {
     life: OwnedFd,
-    streams: [Option<Stream>; 2],
-    chunk: Vec<u8>,
+    outputs: Outputs,
     group: Option<&'a RunGroup>,
 }
 
@@ -204,15 +204,15 @@ pub(super) fn run(
     let life = match pidfd_open(main, PidfdFlags::empty()) {
         Ok(life) => life,
         Err(error) => {
-            household::kill_all(&mut used, group.as_ref())?;
+            household::kill_all(&mut used, group.as_ref(), &mut Outputs::none())?;
             return Err(RunError::Launcher(format!("cannot watch a process: {error}")));
         }
     };
-    let streams = prepared.streams.each_mut().map(Option::take);
+    let outputs = Outputs::new(prepared.streams.each_mut().map(Option::take));
     let limit = prepared.limit;
     // From now on only the command holds the writing ends: they end with it.
     drop(prepared);
-    let mut running = Running { life, streams, chunk: vec![0; CHUNK_BYTES], group: group.as_ref() };
+    let mut running = Running { life, outputs, group: group.as_ref() };
     let waited = running.wait(limit, channel);
     if waited != Waited::Ended {
         running.kill();
@@ -225,17 +225,18 @@ pub(super) fn run(
         Err(error) => return Err(RunError::Launcher(format!("cannot reap: {error}"))),
     };
     used.add(&reaped);
+    let mut outputs = running.outputs;
     let left = match waited {
-        Waited::Ended => household::end_those_left(&mut used, group.as_ref())?,
+        Waited::Ended => household::end_those_left(&mut used, group.as_ref(), &mut outputs)?,
         Waited::Overran | Waited::Stopped => {
-            household::kill_all(&mut used, group.as_ref())?;
+            household::kill_all(&mut used, group.as_ref(), &mut outputs)?;
             household::Left::default()
         }
     };
     if waited == Waited::Stopped {
         return Err(RunError::Stopped);
     }
-    let [stdout, stderr] = running.finish();
+    let [stdout, stderr] = outputs.finish();
     let cpu = cpu(&used, group.as_ref(), &before)?;
     let instructions = clocks.instructions().zip(instructions_before);
     Ok(RunOutcome {
@@ -272,7 +273,7 @@ impl Running<'_> {
             if left.is_some_and(|left| left.is_zero()) {
                 return Waited::Overran;
             }
-            self.read();
+            self.outputs.read();
         }
     }
 
@@ -281,23 +282,13 @@ impl Running<'_> {
         let mut ends = Vec::with_capacity(4);
         ends.push(PollFd::new(&self.life, PollFlags::IN));
         ends.extend(channel.map(|channel| PollFd::from_borrowed_fd(channel.waits_for(), PollFlags::IN)));
-        let open = self.streams.iter().flatten().filter_map(Stream::waits_for);
-        ends.extend(open.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN)));
+        ends.extend(self.outputs.wait_for().map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN)));
         // A length of time too long for the kernel's type waits without limit. A signal ends the wait early, and the
         // caller looks again.
         let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
         let _ = poll(&mut ends, timeout.as_ref());
         let has_ended = !ends[0].revents().is_empty();
         (has_ended, channel.is_some() && !ends[1].revents().is_empty())
-    }
-
-    /// Reads each output once, so that neither keeps the other from being read.
-    fn read(&mut self) -> bool {
-        let mut more = false;
-        for stream in self.streams.iter_mut().flatten() {
-            more |= stream.read(&mut self.chunk);
-        }
-        more
     }
 
     /// Kills the whole run and waits until its first process is gone.
@@ -311,14 +302,8 @@ impl Running<'_> {
                 return;
             }
             // A killed process writes no more, so this ends.
-            self.read();
+            self.outputs.read();
         }
-    }
-
-    /// Reads what is still in the pipes when no process is left that could write.
-    fn finish(mut self) -> [OutputDigest; 2] {
-        while self.read() {}
-        self.streams.map(|stream| stream.map(Stream::finish).unwrap_or_default())
     }
 }
 

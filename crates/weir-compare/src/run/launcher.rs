@@ -1,17 +1,18 @@
 //! The process that starts runs (`weir launch-runs`): small, with one thread, and one for a whole comparison. When the
 //! other end of its standard input is closed, also because Weir was killed, it ends with all that runs.
 
-use std::{fs, io::stdin, os::fd::AsFd, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, fs, io::stdin, os::fd::AsFd, time::Duration};
 
 use rustix::process::{getpid, set_child_subreaper};
 use weir_sys::child_counter::{ChildCounter, Counted};
 
 use super::{
-    CpuSource, LaunchCost, OwnCost, RunEnd, RunError, RunOutcome, RunSpec, ServerEnd,
+    CpuSource, LaunchCost, OutputTo, OwnCost, RunEnd, RunError, RunOutcome, RunSpec, ServerEnd,
     cpu_group::Groups,
     launch::{Clocks, Prepared, Start, run},
     noop::Noop,
     serve::serve,
+    server_log::ServerLog,
     wire::{Channel, Hello, Reply, Request},
 };
 
@@ -43,17 +44,21 @@ pub fn launcher_main() -> Result<(), RunError> {
         Err(reason) => return answer(&mut channel, &Reply::Refused(reason)),
     };
     answer(&mut channel, &Reply::Ready(hello))?;
-    let mut folder = None;
+    let mut folders = BTreeSet::<OsString>::new();
     // Without the other end there is no process to serve.
     while let Ok(Some(request)) = channel.receive::<Request>(None) {
         let reply = match request {
             Request::Run(spec) => Reply::Ended(Box::new(launcher.run(&RunSpec::from(*spec), &mut channel))),
             Request::Serve(spec, of_servers) => {
-                folder = Some(of_servers);
+                folders.insert(of_servers);
                 match launcher.serve(&RunSpec::from(*spec), &mut channel) {
                     Ok(served) => Reply::Served(served),
                     Err(not_started) => Reply::Serving(Err(not_started)),
                 }
+            }
+            Request::Hold(folder) => {
+                folders.insert(folder);
+                continue;
             }
             Request::MeasureOwnCost => Reply::OwnCost(launcher.own_cost()),
             // The run that it was for is over; the first request does not come twice.
@@ -63,7 +68,7 @@ pub fn launcher_main() -> Result<(), RunError> {
             break;
         }
     }
-    if let Some(folder) = folder {
+    for folder in folders {
         // With several launchers, the last one finds the folder without a server. A killed Weir cannot remove it.
         let _ = fs::remove_dir_all(folder);
     }
@@ -120,7 +125,12 @@ impl Launcher {
         spec: &RunSpec,
         channel: &mut Channel,
     ) -> Result<Result<ServerEnd, RunError>, RunError> {
-        serve(Prepared::of(spec)?, self.clocks.groups.as_mut(), channel)
+        let prepared = Prepared::of(spec)?;
+        let log = match &spec.output {
+            OutputTo::Log(path) => ServerLog::open(path).ok(),
+            _ => None,
+        };
+        serve(prepared, log, self.clocks.groups.as_mut(), channel)
     }
 
     fn run_nothing(&mut self) -> Result<RunOutcome, RunError> {

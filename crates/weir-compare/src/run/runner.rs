@@ -104,6 +104,15 @@ impl Runner {
         self.hello.group.clone().map(PathBuf::from)
     }
 
+    /// Has the launcher remove a folder, with its content, when this process is gone, even if it is killed. While a run
+    /// or a server goes on, the launcher takes no such request.
+    ///
+    /// # Errors
+    /// When the launcher is gone.
+    pub fn hold_folder(&mut self, folder: &Path) -> Result<(), RunError> {
+        self.say(&Request::Hold(folder.as_os_str().to_owned()))
+    }
+
     /// Weir's own cost in a run that does nothing.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ use super::{
     cpu_group::{Groups, RunGroup},
     household::{self, Used},
     launch::{Prepared, end_by_itself, kills_for_memory},
+    outputs::Outputs,
+    server_log::ServerLog,
     wire::{Channel, Reply, Request},
 };
 
@@ -26,13 +28,14 @@ use super::{
 const POLITE_MAX: Duration = Duration::from_secs(5);
 
 /// Between two looks at the processes of a server: at those that it left to the launcher, whose ends are not announced,
-/// and at those that are born while the others are asked to end.
+/// and at those that are born while the others are asked to end. Also between two looks at its log.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Starts a prepared server and waits until it is over: it has ended, was asked to end, or the other end is gone. The
 /// outer error says that it did not start.
 pub(super) fn serve(
     prepared: Prepared,
+    log: Option<ServerLog>,
     groups: Option<&mut Groups>,
     channel: &mut Channel,
 ) -> Result<Result<ServerEnd, RunError>, RunError> {
@@ -42,7 +45,8 @@ pub(super) fn serve(
     let kills_before = kills_for_memory();
     let (main, _) = prepared.launch(group.as_ref(), |_| {}).map_err(|failure| prepared.explain(&failure))?;
     drop(prepared);
-    let mut server = Server { main, life: None, status: None, used: Used::default(), kills_before, group };
+    let used = Used::default();
+    let mut server = Server { main, life: None, status: None, used, kills_before, group, log };
     server.life = match pidfd_open(main, PidfdFlags::empty()) {
         Ok(life) => Some(life),
         Err(error) => {
@@ -71,6 +75,7 @@ struct Server {
     used: Used,
     kills_before: Option<u64>,
     group: Option<RunGroup>,
+    log: Option<ServerLog>,
 }
 
 impl Server {
@@ -87,6 +92,9 @@ impl Server {
         loop {
             if self.reaped_all()? {
                 return Ok(true);
+            }
+            if let Some(log) = &mut self.log {
+                log.cut();
             }
             // The only message to a server is to stop; an error says that the other end is gone.
             if self.is_spoken_to(channel)
@@ -114,11 +122,12 @@ impl Server {
         }
     }
 
-    /// Waits until a message comes, or a process may have ended. Says which.
+    /// Waits until a message comes, a process may have ended, or the log may have grown. Says whether a message came.
     fn is_spoken_to(&self, channel: &Channel) -> bool {
         let mut ends = vec![PollFd::from_borrowed_fd(channel.waits_for(), PollFlags::IN)];
         ends.extend(self.life.as_ref().map(|life| PollFd::new(life, PollFlags::IN)));
-        let patience = self.life.is_none().then(|| Timespec::try_from(LOOK).ok()).flatten();
+        let looks = self.life.is_none() || self.log.is_some();
+        let patience = looks.then(|| Timespec::try_from(LOOK).ok()).flatten();
         // Whatever ends the wait, the caller looks again.
         let _ = poll(&mut ends, patience.as_ref());
         !ends[0].revents().is_empty()
@@ -130,11 +139,11 @@ impl Server {
         while Instant::now() < deadline {
             // A process may be born while the others are asked.
             household::ask_to_end(self.group.as_ref(), &mut asked);
-            if household::all_end_within(&mut self.used, LOOK)? {
+            if household::all_end_within(&mut self.used, LOOK, &mut Outputs::none())? {
                 return Ok(());
             }
         }
-        household::kill_all(&mut self.used, self.group.as_ref())
+        household::kill_all(&mut self.used, self.group.as_ref(), &mut Outputs::none())
     }
 
     /// How its first process ended.

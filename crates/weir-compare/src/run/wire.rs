@@ -35,14 +35,16 @@ pub(super) enum Request {
     /// A server, which runs until [`Request::Stop`]. The folder of all servers is removed with the last of them when
     /// the other end is gone.
     Serve(Box<WireSpec>, OsString),
+    /// This folder is removed, with its content, when the other end is gone. It has no reply.
+    Hold(OsString),
     /// Runs that do nothing.
     MeasureOwnCost,
     /// Ends the run or the server that is going on. Without one it means nothing.
     Stop,
 }
 
-/// A message of the launcher, one for each request but [`Request::Stop`]. For a server there is one when it has
-/// started, and one when it has ended.
+/// A message of the launcher, one for each request but [`Request::Stop`] and [`Request::Hold`]. For a server there is one
+/// when it has started, and one when it has ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It is ready.

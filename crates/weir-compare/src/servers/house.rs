@@ -32,6 +32,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long the message that a server has ended may take to arrive after its clocks have gone.
 const END_SAID_MAX: Duration = Duration::from_secs(1);
 
+/// Most ports on which a server is started until it is ready.
+const PORTS_MAX: u32 = 4;
+
 /// Other users may enter a folder but not list it: a server may run as another user than Weir.
 const ENTERED: u32 = 0o711;
 
@@ -54,15 +57,38 @@ impl House {
         Self { launcher_words, source, up: Vec::new(), launchers: BTreeMap::new(), folder: None, starts: 0 }
     }
 
-    /// Starts a server and waits until it is ready. A server that does not become ready is ended, with its cleanup.
+    /// Starts a server and waits until it is ready. Another process may take its port before it does: the server then
+    /// starts again on another one.
     pub(crate) fn start(
         &mut self,
+        runner: &mut Runner,
+        asked: (&Asked, &AskedServers),
+        slot: Slot,
+        stop: &AtomicBool,
+    ) -> Result<(), ServerFailure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let places = self.places(runner)?;
+            let port = places.1.port;
+            let Err(failure) = self.start_at(places, runner, asked, slot, stop) else { return Ok(()) };
+            // The server has ended, so another process holds the port.
+            let is_taken = matches!(failure, ServerFailure::NotReady { .. }) && local_port::is_taken(port);
+            if !is_taken || tries >= PORTS_MAX {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Starts a server in a folder and on a port. A server that does not become ready is ended, with its cleanup.
+    fn start_at(
+        &mut self,
+        (folder, places): (PathBuf, Places),
         runner: &mut Runner,
         (asked, servers): (&Asked, &AskedServers),
         slot: Slot,
         stop: &AtomicBool,
     ) -> Result<(), ServerFailure> {
-        let (folder, places) = self.places()?;
         let command = &asked.commands[slot.command];
         let begun = around(runner, "--setup", &places, &command.setup, asked, stop)
             .and_then(|()| self.begin(asked, slot, (folder, places.clone())));
@@ -98,13 +124,18 @@ impl House {
     }
 
     /// The values for a server at its start: a port, and an empty folder.
-    fn places(&mut self) -> Result<(PathBuf, Places), ServerFailure> {
+    fn places(&mut self, runner: &mut Runner) -> Result<(PathBuf, Places), ServerFailure> {
         let failed = |error: io::Error| broken("make a folder for a server", &error);
-        let top = match self.folder.take() {
-            Some(folder) => folder,
-            None => PrivateFolder::below(&std::env::temp_dir()).map_err(failed)?,
+        let top_path = match &self.folder {
+            Some(folder) => folder.path().to_path_buf(),
+            None => {
+                let made = PrivateFolder::below(&std::env::temp_dir()).map_err(failed)?;
+                let path = self.folder.insert(made).path().to_path_buf();
+                // The first `--setup` runs before there is a launcher of a server, which removes it too.
+                runner.hold_folder(&path)?;
+                path
+            }
         };
-        let top_path = self.folder.insert(top).path().to_path_buf();
         self.starts += 1;
         let folder = top_path.join(self.starts.to_string());
         let data = folder.join("data");
@@ -138,11 +169,10 @@ impl House {
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped.into());
             }
-            if let Some((end, said)) = self.has_ended(slot)? {
-                return Err(ServerFailure::NotReady { why: NotReady::Ended(end), said });
-            }
+            self.still_runs(slot)?;
             if self.is_ready(runner, (asked, servers), slot, stop)? {
-                return Ok(());
+                // Another process may accept connections on the port of a server that ended for want of it.
+                return self.still_runs(slot);
             }
             if Instant::now() >= deadline {
                 let limit_ns = u64::try_from(servers.ready_within.as_nanos()).unwrap_or(u64::MAX);
@@ -150,6 +180,14 @@ impl House {
                 return Err(ServerFailure::NotReady { why, said: self.said(slot) });
             }
             thread::park_timeout(LOOK);
+        }
+    }
+
+    /// An error if a server has ended before it was ready.
+    fn still_runs(&mut self, slot: Slot) -> Result<(), ServerFailure> {
+        match self.has_ended(slot)? {
+            Some((end, said)) => Err(ServerFailure::NotReady { why: NotReady::Ended(end), said }),
+            None => Ok(()),
         }
     }
 

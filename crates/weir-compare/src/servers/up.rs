@@ -7,10 +7,10 @@ use std::{
 };
 
 use super::{Slot, places::Places};
-use crate::run::{Reading, ServerClock};
+use crate::run::{LOG_BEGINNING_BYTES, Reading, ServerClock};
 
 /// Most bytes of a file that are read: a server's output until it is ready, and all of a load's output.
-const TEXT_BYTES_MAX: u64 = 8 << 20;
+const TEXT_BYTES_MAX: u64 = LOG_BEGINNING_BYTES;
 
 /// Most bytes of the end of a server's log that are read for a message.
 const SAID_BYTES_MAX: u64 = 2 << 10;

@@ -8,7 +8,7 @@ use weir_stats::random::Random;
 use super::*;
 use crate::{
     asked::AskedCommand,
-    run::{LaunchCost, OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome, RunSpec},
+    run::{LaunchCost, OutputBlock, OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome, RunSpec},
     servers::{Loaded, ServerFailure, Slot},
 };
 
@@ -55,6 +55,9 @@ impl Launch for Fake {
             "nowhere" => {
                 let (flag, path, reason) = ("--dir".to_owned(), "x".to_owned(), "it is not there".to_owned());
                 return Err(RunError::File { flag, path, reason });
+            }
+            "late" if matches!(spec.output, OutputTo::Block(_)) => {
+                return Err(RunError::NotStarted { program: "late".to_owned(), reason: "busy".to_owned() });
             }
             "lost" => return Err(RunError::Launcher("it is gone".to_owned())),
             "gone" if self.ran.len() > 5 => return Err(RunError::Launcher("it is gone".to_owned())),
@@ -198,9 +201,44 @@ fn what_runs_around_a_command_runs_where_it_says() {
     assert_eq!(fake.ran[..3], ["setup", "setup", "prepare"]);
     assert_eq!(fake.ran[4..6], ["conclude", "prepare"]);
     let length = fake.ran.len();
-    assert_eq!(fake.ran[length - 4..], ["conclude", "prepare", "cleanup", "cleanup"]);
-    // One more before the run under `strace`, which is not there.
-    assert_eq!((fake.ran("prepare"), fake.ran("conclude")), (22, 21));
+    assert_eq!(fake.ran[length - 4..], ["prepare", "conclude", "cleanup", "cleanup"]);
+    // One more pair around the run under `strace`, which is not there.
+    assert_eq!((fake.ran("prepare"), fake.ran("conclude")), (22, 22));
+}
+
+#[test]
+fn what_runs_after_a_command_also_runs_after_one_that_did_not_start() {
+    let mut asked = asked(&["cost 50", "missing x", "cost 51"]);
+    asked.settings.runs = Some(6);
+    for command in &mut asked.commands {
+        (command.prepare, command.conclude) = (words("prepare"), words("conclude"));
+    }
+    let mut fake = Fake::new();
+    compared(&asked, &mut fake);
+    assert_eq!(fake.ran("prepare"), fake.ran("conclude"));
+    assert!(fake.ran("prepare") > 20, "{:?}", fake.ran);
+}
+
+#[test]
+fn what_runs_after_a_command_also_runs_after_a_run_for_its_bytes_that_fails() {
+    let (same, late): (Does, Does) = (
+        |_, it| it.stdout.blocks = vec![OutputBlock::default(), OutputBlock { hash: 1, lines: 0 }],
+        |_, it| {
+            it.stdout.hash = "other".to_owned();
+            it.stdout.blocks = vec![OutputBlock::default(), OutputBlock { hash: 2, lines: 0 }];
+        },
+    );
+    let mut asked = asked(&["cost 50", "late 50"]);
+    asked.settings.runs = Some(6);
+    for command in &mut asked.commands {
+        (command.prepare, command.conclude) = (words("prepare"), words("conclude"));
+    }
+    let mut fake = Fake::that(&[("cost", same), ("late", late)]);
+    let found = compared(&asked, &mut fake);
+    assert!(found.findings.iter().any(|it| matches!(it, CommandFinding::OutputDiffers { .. })));
+    // First runs, pairs, one run for the bytes of a block, and one under `strace`, which is not there.
+    let prepared = 3 * (1 + 6) + 1 + 1;
+    assert_eq!((fake.ran("prepare"), fake.ran("conclude")), (prepared, prepared));
 }
 
 #[test]

@@ -51,6 +51,14 @@ fn roles_of_other_tests() {
             let outcome = runner.run(&stays, &AtomicBool::new(false));
             panic!("the parent is killed before: {outcome:?}");
         }
+        ("holding", places) => {
+            let (fifo, folder) = places.split_once(' ').expect("two places");
+            let mut runner = runner(None);
+            runner.hold_folder(Path::new(folder)).expect("the launcher lives");
+            let stays = shell(&format!("echo $$ > {fifo}; exec tail -f /dev/null"));
+            let outcome = runner.run(&stays, &AtomicBool::new(false));
+            panic!("it is killed before: {outcome:?}");
+        }
         other => panic!("no such role: {other:?}"),
     }
 }
@@ -542,6 +550,25 @@ fn nothing_runs_on_when_weir_is_killed() {
         let folder = group.as_ref().map(|group| Path::new(top).join(group.trim_start_matches('/')));
         assert!(folder.as_ref().is_none_or(|folder| !folder.exists()), "{folder:?}");
     }
+}
+
+#[test]
+fn a_folder_that_is_held_goes_when_weir_is_killed_while_no_server_runs() {
+    let folder = Folder::new("held");
+    let (fifo, held) = (folder.fifo(), folder.file("data"));
+    fs::create_dir(&held).expect("it can be made");
+    fs::write(held.join("file"), "x").expect("it can be written");
+    let words = role(&format!("holding {fifo} {}", held.display()));
+    let mut parent = Command::new(&words[0]).args(&words[1..]).spawn().expect("this program starts");
+    assert_eq!(numbers(&fs::read_to_string(&fifo).expect("the run writes it")).len(), 1);
+    let below = children_of(parent.id());
+    assert!(held.exists(), "it goes when nobody needs it");
+    parent.kill().expect("it is ours");
+    parent.wait().expect("it was ours");
+    for process in below {
+        await_end_of(process);
+    }
+    assert!(!held.exists());
 }
 
 /// The control group of a run, as the kernel names it.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -9,7 +10,7 @@ use std::{
 
 use weir_compare::run::{OutputTo, RunEnd, RunSpec, Runner, ServerEnd};
 
-use crate::runner::{SPIN_MS, await_end_of, role, runners, shell, spec};
+use crate::runner::{SPIN_MS, await_end_of, role, runner, runners, shell, spec};
 
 /// Longest wait for anything that should come soon.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -116,6 +117,28 @@ fn a_server_that_ends_by_itself_says_so_and_the_launcher_starts_the_next() {
         end(&mut runner);
         fs::remove_dir_all(&folder).expect("it is ours");
     }
+}
+
+#[test]
+fn a_log_that_grows_is_kept_short_while_the_server_runs() {
+    let mut runner = runner(None);
+    let folder = folder("log");
+    let script = "head -c 60000000 /dev/zero | tr '\\0' x; echo; echo last; exec tail -f /dev/null";
+    runner.serve(&logged(shell(script), &folder), &folder).expect("it starts");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = fs::metadata(folder.join("log")).expect("it was made");
+        // Everything is written: a line after all the letters.
+        if found.len() >= 60_000_006 && found.blocks() * 512 < 20 << 20 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{} bytes in {} blocks", found.len(), found.blocks());
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    let log = fs::read(folder.join("log")).expect("it is there");
+    assert!(log.starts_with(b"xxx") && log.ends_with(b"x\nlast\n"), "its beginning and its end are there");
+    assert_eq!(end(&mut runner), ASKED);
+    fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 #[test]

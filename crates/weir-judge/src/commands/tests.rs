@@ -69,6 +69,7 @@ fn judged<'a>(commands: &'a [CommandArm], runs: &'a [CommandRun], measured_by: &
         pairs: PAIRS,
         unit_pairs: None,
         is_interrupted: false,
+        is_ended_by_server: false,
         equivalence_margin: MARGIN,
         ignore_failure: false,
         is_served: false,
@@ -148,6 +149,22 @@ fn an_unfinished_comparison_decides_nothing_and_says_how_far_it_came() {
     assert!(row.interval.is_some(), "what was measured is shown");
     let cut = CommandFinding::CutShort { pairs_done: PAIRS - 1, pairs: PAIRS, is_interrupted: true };
     assert_eq!(found.findings, [cut]);
+}
+
+#[test]
+fn a_server_that_was_left_out_before_does_not_hide_that_the_others_were_cut() {
+    let mut runs = measured(&[100_000.0, 130_000.0]);
+    runs.truncate(runs.len() - 1);
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let (command, said) = ("third".to_owned(), String::new());
+    let seen = [CommandFinding::ServerEnded { command, end: FailedEnd::Signal(9), said }];
+    let is_cut = |is_ended_by_server: bool| {
+        let judged = judged(&commands, &runs, &measured_by);
+        let found =
+            conclude(&Judged { is_interrupted: !is_ended_by_server, is_ended_by_server, seen: &seen, ..judged });
+        found.findings.iter().any(|it| matches!(it, CommandFinding::CutShort { .. }))
+    };
+    assert_eq!([is_cut(false), is_cut(true)], [true, false]);
 }
 
 #[test]

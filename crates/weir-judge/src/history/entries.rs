@@ -13,6 +13,8 @@ use weir_record::{
     verdict::Verdict,
 };
 
+use super::contents;
+
 /// What stands for a file in words that are compared: it may be named differently in every run.
 const FILE: &str = "·";
 
@@ -125,11 +127,17 @@ pub(super) fn program_of_arm(result: &StudyResult, arm: &ArmSpec) -> HistoryProg
             found.unwrap_or_default()
         }
         Subject::Command { argv } => {
+            let contents: Vec<String> = argv.iter().map(|word| content_of(machine, word)).collect();
+            let is_file = |word: &str| !content_of(machine, word).is_empty();
+            let content = match contents::is_known(argv, is_file) {
+                true => contents.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" "),
+                false => String::new(),
+            };
             let path = argv.first().cloned().unwrap_or_default();
             if let Some(first) = argv.first_mut() {
                 *first = FILE.to_owned();
             }
-            (last_part(&path).to_owned(), content_of(machine, &path))
+            (last_part(&path).to_owned(), content)
         }
         Subject::Fio { program, .. } => {
             let path = std::mem::replace(program, FILE.to_owned());
@@ -221,7 +229,7 @@ fn of_command(
 }
 
 /// A command with the contents of its files in the place of their names. Words inside a line for a shell stay as they
-/// are.
+/// are. The content of a command is empty where it may be another one each time.
 fn program_of_command(arm: &CommandArm, has_shell: bool) -> HistoryProgram {
     let content = |word: &String| file_of(arm, word).map(|place| arm.files[place].content.clone());
     let words = arm.words.iter().map(|word| content(word).unwrap_or_else(|| word.clone()));
@@ -232,6 +240,7 @@ fn program_of_command(arm: &CommandArm, has_shell: bool) -> HistoryProgram {
         words.chain(beside.map(|place| format!("<{}", arm.files[place].content))).collect();
     let shown = |word: &String| file_of(arm, word).map_or(word.as_str(), |_| last_part(word)).to_owned();
     let contents: Vec<String> = arm.words.iter().filter_map(content).collect();
+    let is_known = !has_shell && contents::is_known(&arm.words, |word| file_of(arm, word).is_some());
     HistoryProgram {
         name: if has_shell {
             arm.name.clone()
@@ -239,7 +248,7 @@ fn program_of_command(arm: &CommandArm, has_shell: bool) -> HistoryProgram {
             arm.words.iter().map(shown).collect::<Vec<_>>().join(" ")
         },
         identity: identity.join(" "),
-        content: if has_shell { String::new() } else { contents.join(" ") },
+        content: if is_known { contents.join(" ") } else { String::new() },
     }
 }
 

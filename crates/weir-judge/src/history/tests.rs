@@ -31,6 +31,11 @@ fn arm(name: &str, role: CommandRole, content: &str) -> CommandArm {
     CommandArm { name: name.to_owned(), role, words: vec![path, "--check".to_owned()], files: vec![file] }
 }
 
+/// A file whose name and content are one text.
+fn file(text: &str) -> CommandFile {
+    CommandFile { path: text.to_owned(), bytes: 1, content: text.to_owned() }
+}
+
 fn report(run: &Run) -> CommandReport {
     let [old, new] = run.contents;
     let row = Effect {
@@ -137,6 +142,90 @@ fn baselines_that_were_measured_before_are_multiplied_and_their_errors_add() {
     // Each was measured beside the one before: its own interval says whether it differs.
     let changes: Vec<_> = series.runs.iter().map(|run| run.change).collect();
     assert_eq!(changes, [None, Some(HistoryChange::Up), None]);
+}
+
+#[test]
+fn a_mark_leaves_out_what_two_runs_share() {
+    // The first effect is known to 2 %, and both others are against its program.
+    let series = only_series(&[(1, ["a", "b"], 1.05), (2, ["b", "c"], 1.0), (3, ["b", "d"], 1.05)]);
+    assert_eq!(series.runs.iter().map(|run| run.links).collect::<Vec<_>>(), [1, 2, 2]);
+    let [(_, (_, high)), (_, (low, _))] = [&series.runs[1], &series.runs[2]].map(from_reference);
+    assert!(low < high, "with the shared effect they overlap: {low} {high}");
+    assert_eq!(series.runs[2].change, Some(HistoryChange::Up), "1.00 ± 2 % and 1.05 ± 2 % do not");
+    // The last run is against the program of the one before the run before it.
+    let series = only_series(&[(1, ["a", "b"], 1.0), (2, ["b", "c"], 1.05), (3, ["b", "d"], 1.05)]);
+    let changes: Vec<_> = series.runs.iter().map(|run| run.change).collect();
+    assert_eq!(changes, [None, Some(HistoryChange::Up), None]);
+}
+
+#[test]
+fn a_later_and_worse_estimate_of_a_program_does_not_replace_a_better_one() {
+    let way = |second: f64, half: f64| {
+        let of = |(day, contents, ratio): (u64, [&'static str; 2], f64)| {
+            report(&Run { day, contents, ratio, kernel: "6.1" })
+        };
+        let mut reports = [(1, ["a", "b"], 1.05), (2, ["a", "b"], second), (3, ["b", "c"], 1.0)].map(of);
+        let interval = (second * (-half).exp(), second * half.exp());
+        reports[1].comparisons[0].effects.rows[0].interval = Some(interval);
+        let found = history(entries(&reports), Vec::new(), &asked());
+        from_reference(&found.series[0].runs[2]).0
+    };
+    assert!(is_near(way(1.2, 2.0 * HALF), 1.05), "it is wider");
+    assert!(is_near(way(1.06, 0.5 * HALF), 1.06), "it is narrower");
+}
+
+#[test]
+fn runs_that_are_not_asked_for_are_links_all_the_same() {
+    let run = |day, contents, branch: &str| {
+        let mut report = report(&Run { day, contents, ratio: 1.05, kernel: "6.1" });
+        report.origin.branch = Some(branch.to_owned());
+        report
+    };
+    let reports =
+        [run(1, ["a", "b"], "main"), run(2, ["b", "c"], "topic"), run(3, ["c", "d"], "main")];
+    let asked = Asked { branch: Some("main".to_owned()), ..asked() };
+    let series = history(entries(&reports), Vec::new(), &asked).series.remove(0);
+    assert_eq!(series.runs.iter().map(|run| (run.stretch, run.links)).collect::<Vec<_>>(), [(1, 1), (1, 3)]);
+    // The run before it, of those that are asked for, is against `b` two effects away.
+    assert_eq!(series.runs[1].change, Some(HistoryChange::Up));
+}
+
+#[test]
+fn a_program_of_unknown_content_is_no_link_and_a_reference_of_it_marks_nothing() {
+    let with_shell = |run: &Run| {
+        let mut report = report(run);
+        report.settings.shell = Some("sh".to_owned());
+        for command in &mut report.comparisons[0].commands {
+            command.words = ["/bin/sh", "-c", "./app"].map(str::to_owned).to_vec();
+            command.files = Vec::new();
+        }
+        report
+    };
+    let run = |day, ratio| with_shell(&Run { day, contents: ["a", "b"], ratio, kernel: "6.1" });
+    let found = history(entries(&[run(1, 1.0), run(2, 1.2)]), Vec::new(), &asked());
+    let series = &found.series[0];
+    assert_eq!(series.stretches[0].reference.content, "");
+    assert!(series.runs.iter().all(|run| (run.stretch, run.links, run.change) == (1, 1, None)));
+    // The new side of one run and the old side of the next have the same words, and may be other programs.
+    let mut reports = [run(1, 1.0), run(2, 1.2)];
+    let words = |text: &str| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
+    for (report, [old, new]) in reports.iter_mut().zip([["./a", "./b"], ["./b", "./c"]]) {
+        let commands = &mut report.comparisons[0].commands;
+        (commands[0].words, commands[1].words) = (words(old), words(new));
+        // Otherwise the words make another question of them.
+        report.comparisons[0].commands.iter_mut().for_each(|it| it.files.push(file(&it.words[2])));
+    }
+    let found = history(entries(&reports), Vec::new(), &asked());
+    assert_eq!(found.series[0].runs.iter().map(|run| run.stretch).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn any_number_of_degrees_of_freedom_is_computed_at_once() {
+    let mut first = report(&Run { day: 1, contents: ["a", "b"], ratio: 1.1, kernel: "6.1" });
+    first.comparisons[0].effects.rows[0].degrees_of_freedom = Some(u32::MAX);
+    let second = report(&Run { day: 2, contents: ["b", "c"], ratio: 1.1, kernel: "6.1" });
+    let found = history(entries(&[first, second]), Vec::new(), &asked());
+    assert!(is_near(from_reference(&found.series[0].runs[1]).0, 1.21));
 }
 
 #[test]

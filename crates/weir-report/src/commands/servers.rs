@@ -61,8 +61,16 @@ pub(super) fn not_compared(verdict: &str, own: &str, baseline: &str, language: L
 
 /// Where CPU time comes from, and between which moments.
 pub(super) fn measured_by(report: &CommandReport, servers: &ServerSettings, language: Language) -> String {
-    let processes = ["their processes", "각 프로세스", "各自的进程"];
-    let source = source(&report.measured_by.cpu_source, language).unwrap_or(language.choose(processes));
+    let step = format::nanos_tick(report.measured_by.cpu_resolution_ns as f64);
+    let processes = || {
+        localized!(
+            language,
+            "their processes (those that ended in steps of {step})",
+            "각 프로세스(끝난 프로세스는 단위 {step})",
+            "其各进程（已结束的进程步长为 {step}）",
+        )
+    };
+    let source = source(&report.measured_by.cpu_source, language).map_or_else(processes, str::to_owned);
     let settle = format::nanos_tick(servers.settle_ns as f64);
     let pairs = report.comparisons.first().map_or(servers.pairs_per_start, |it| it.plan.unit_pairs.max(1));
     let seed = report.seed;

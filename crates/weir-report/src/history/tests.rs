@@ -80,6 +80,7 @@ fn fixed() -> History {
         series: vec![series],
         series_left_out: 0,
         left_out: vec![HistoryLeftOut { place, reason: HistoryLack::Unreadable }],
+        results_unread: 3,
     }
 }
 

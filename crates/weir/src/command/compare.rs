@@ -147,7 +147,8 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
 /// The source of costs, and the cost of starting a run.
 fn measured_by(runner: &mut Runner, asked: &[Asked]) -> Result<MeasuredBy> {
     // A server is measured after its start.
-    let has_starts = asked.iter().any(|it| it.servers.is_none());
+    let (is_served, has_starts) =
+        (asked.iter().any(|it| it.servers.is_some()), asked.iter().any(|it| it.servers.is_none()));
     let own = if has_starts { Some(runner.own_cost()?) } else { None };
     let source = runner.cpu_source();
     let cpu_source = match source {
@@ -158,7 +159,11 @@ fn measured_by(runner: &mut Runner, asked: &[Asked]) -> Result<MeasuredBy> {
     let refusals = runner.cpu_refusals().join("; ");
     Ok(MeasuredBy {
         cpu_source: cpu_source.to_owned(),
-        cpu_resolution_ns: source.resolution_ns(),
+        cpu_resolution_ns: if is_served {
+            source.resolution_of_servers_ns()
+        } else {
+            source.resolution_ns()
+        },
         cpu_source_reason: (source == CpuSource::Rusage).then_some(refusals),
         launch_cpu_ns: own.map(|own| own.launch.cpu_ns),
         launch_wall_ns: own.map(|own| own.launch.wall_ns),

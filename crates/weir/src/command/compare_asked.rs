@@ -119,7 +119,7 @@ impl Shared {
     fn ask_servers(&mut self, arguments: &Compare) -> Result<()> {
         let Some(load) = &arguments.load else { return Ok(()) };
         let (servers, settings) =
-            compare_servers::asked(arguments, load, &|flag, text| self.words(flag, text))?;
+            compare_servers::asked(arguments, load, &self.environment, &|flag, text| self.words(flag, text))?;
         self.settings.servers = Some(settings);
         self.servers = Some(servers);
         // The output of a load is read, and not compared.
@@ -522,6 +522,18 @@ mod tests {
             let error = asked(&words).expect_err("it is wrong");
             assert!(error.contains(there), "{words:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_load_is_looked_up_with_the_variables_that_it_will_have() {
+        let servers = |path: &'static str| {
+            let words = ["--serve", "a {port}", "--serve", "b {port}", "--load", "sh {port}", "--env", path];
+            asked(&words).map(|all| all.len())
+        };
+        assert_eq!(servers("PATH=/bin:/usr/bin"), Ok(1));
+        assert_eq!(servers("PATH={dir}/bin"), Ok(1), "it is known when a server starts");
+        let error = servers("PATH=/no/such/folder").expect_err("there is no such program");
+        assert!(error.contains("there is no program sh"), "{error}");
     }
 
     #[test]

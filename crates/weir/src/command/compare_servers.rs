@@ -171,10 +171,11 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
 pub(super) fn asked(
     arguments: &Compare,
     load: &str,
+    environment: &[(OsString, OsString)],
     words: &Words<'_>,
 ) -> Result<(AskedServers, ServerSettings)> {
     let count = count(arguments, load)?;
-    is_there(load, words("--load", load)?, arguments)?;
+    is_there(load, words("--load", load)?, environment, arguments)?;
     let (ready, ready_words) = match (&arguments.ready, &arguments.ready_line) {
         (Some(command), _) => {
             let words = words("--ready", command)?;
@@ -256,15 +257,23 @@ fn count(arguments: &Compare, load: &str) -> Result<Count> {
     }
 }
 
-/// A missing load is one mistake of the command line, and not a failure of each server.
-fn is_there(load: &str, words: Vec<OsString>, arguments: &Compare) -> Result<()> {
-    // A parameter does not have its value yet.
-    if words.first().is_some_and(|word| word.to_string_lossy().contains('{')) {
+/// A missing load is one mistake of the command line, and not a failure of each server. It is looked up as it will run,
+/// with the variables of `--env`.
+fn is_there(
+    load: &str,
+    words: Vec<OsString>,
+    environment: &[(OsString, OsString)],
+    arguments: &Compare,
+) -> Result<()> {
+    // A parameter, or the folder of a server in a path of programs, does not have its value yet.
+    let is_open = |text: &OsString| text.to_string_lossy().contains('{');
+    let paths = environment.iter().filter(|(name, _)| name == "PATH");
+    if words.first().is_some_and(is_open) || paths.map(|(_, value)| value).any(is_open) {
         return Ok(());
     }
     let spec = RunSpec {
         words,
-        environment: Vec::new(),
+        environment: environment.to_vec(),
         folder: arguments.dir.clone(),
         input: None,
         output: OutputTo::Discard,

@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &History) -> Result<Exit> {
         found.add(read(folder, &metrics, language)?);
     }
     let all = found.runs;
-    let history = history::history(found.entries, found.left_out, &asked);
+    let mut history = history::history(found.entries, found.left_out, &asked);
+    history.results_unread = u32::try_from(found.unread).unwrap_or(u32::MAX);
     if history.series.is_empty() && !matches!(arguments.format, HistoryFormat::Json | HistoryFormat::Csv) {
         return Err(nothing(folders, all, language).into());
     }

@@ -10,7 +10,7 @@ use anyhow::Result;
 use weir_record::origin::{LABELS_MAX, NAME_CHARACTERS_MAX, NOTE_CHARACTERS_MAX, Origin, OriginSource};
 use weir_report::localized;
 
-use crate::{args::OriginFlags, exit::UsageError, git_head, language};
+use crate::{args::OriginFlags, exit::UsageError, git_head, language, output};
 
 /// Variables with the commit: GitHub Actions, GitLab.
 const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
@@ -19,15 +19,37 @@ const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
 const BRANCHES: [&str; 4] =
     ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"];
 
+/// The variable with the branch that a tag has too, and the one that tells what it has.
+const REFERENCE: &str = "GITHUB_REF_NAME";
+const REFERENCE_KIND: &str = "GITHUB_REF_TYPE";
+
 /// The end of a commit whose tree has changed files, as `git describe --dirty` writes it.
 const DIRTY: &str = "-dirty";
 
 /// The facts about a run in a folder.
 pub(super) fn origin(flags: &OriginFlags, folder: &Path) -> Result<Origin> {
-    let head = || git_head::head(folder).unwrap_or_default();
+    let head = || head(folder);
     let typed = typed(flags)?;
     let is_whole = typed.commit.is_some() && typed.branch.is_some();
     Ok(if is_whole { typed } else { completed(typed, |name| std::env::var_os(name), head) })
+}
+
+/// The head of the folder's repository. A repository that is broken is reported, and says nothing.
+fn head(folder: &Path) -> git_head::GitHead {
+    match git_head::head(folder) {
+        Ok(found) => found.unwrap_or_default(),
+        Err(git_head::BrokenGit(place)) => {
+            let place = place.display();
+            output::tell(&localized!(
+                language::of_command_line(),
+                "note: {place} leads to no git repository, so no commit or branch comes from it; repair it, or use --commit \
+                 and --branch",
+                "참고: {place}이(가) 가리키는 git 저장소가 없어 커밋과 브랜치를 알 수 없습니다. 고치거나 --commit과 --branch를 쓰십시오",
+                "提示：{place} 没有指向 git 仓库，无法从中得知提交和分支；请修复，或使用 --commit 和 --branch",
+            ));
+            git_head::GitHead::default()
+        }
+    }
 }
 
 /// The values of flags.
@@ -56,8 +78,11 @@ fn completed(
     head: impl FnOnce() -> git_head::GitHead,
 ) -> Origin {
     let mut origin = typed;
+    let is_tag = variable(REFERENCE_KIND).is_some_and(|kind| kind == "tag");
+    let is_meant = |name: &&&str| !(is_tag && **name == REFERENCE);
     let set = |names: &[&str]| {
-        let mut values = names.iter().filter_map(|name| variable(name)?.into_string().ok());
+        let names = names.iter().filter(is_meant);
+        let mut values = names.filter_map(|name| variable(name)?.into_string().ok());
         values.find(|text| is_name(text))
     };
     let fill = |of: &mut Origin, commit: Option<String>, branch: Option<String>, source: OriginSource| {
@@ -172,6 +197,16 @@ mod tests {
         );
         assert_eq!(origin.commit, git().commit, "what is no name is none");
         assert!(found(&none, &[], GitHead::default()).is_empty());
+    }
+
+    #[test]
+    fn a_tag_is_no_branch() {
+        let set = [("GITHUB_SHA", "abc"), ("GITHUB_REF_NAME", "v1.2.3"), ("GITHUB_REF_TYPE", "tag")];
+        let origin = found(&OriginFlags::default(), &set, GitHead::default());
+        assert_eq!((origin.commit.as_deref(), origin.branch), (Some("abc"), None));
+        let set = [set[0], ("GITHUB_REF_NAME", "topic"), ("GITHUB_REF_TYPE", "branch")];
+        let origin = found(&OriginFlags::default(), &set, GitHead::default());
+        assert_eq!(origin.branch.as_deref(), Some("topic"));
     }
 
     #[test]

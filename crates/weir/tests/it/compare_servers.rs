@@ -1,7 +1,13 @@
 //! `weir compare --serve`: servers that are up together under a load, how they start and end, and that nothing of them
 //! stays.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    path::Path,
+    process::Command,
+    thread,
+};
 
 use rustix::process::Signal;
 use weir_record::{
@@ -213,6 +219,68 @@ fn nothing_of_servers_is_left_when_weir_is_interrupted_or_killed() {
             until(&format!("the end of {process} with {data}"), is_gone);
         }
     }
+}
+
+/// A named pipe: a reader waits for a writer.
+fn fifo(file: &Path) -> String {
+    let made = Command::new("mkfifo").arg(file).status().expect("coreutils are everywhere");
+    assert!(made.success());
+    shown(file).to_owned()
+}
+
+#[test]
+fn the_folder_of_servers_goes_when_weir_is_killed_in_the_first_setup() {
+    let folder = folder("servers-setup");
+    let (told, temporary) = (fifo(&folder.join("told")), folder.join("temporary"));
+    fs::create_dir(&temporary).expect("a folder can be made");
+    let setup = format!("sh -c 'echo {{dir}} > {told}; exec tail -f /dev/null'");
+    let server = counter(2_000);
+    let words = ["compare", "--lang", "en", "--serve", &server, "--serve", &server, "--setup", &setup];
+    let words = [&words[..], &FLAGS].concat();
+    let mut running = Running::start(Command::new(WEIR).args(words).env("TMPDIR", &temporary));
+    let data = fs::read_to_string(&told).expect("the setup writes it");
+    assert!(Path::new(data.trim()).starts_with(&temporary), "{data}");
+    assert!(Path::new(data.trim()).is_dir(), "{data}");
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait(PATIENCE), -9);
+    let is_empty = || fs::read_dir(&temporary).expect("it is ours").next().is_none();
+    until("the end of the folder", is_empty);
+}
+
+/// Takes the port of each setup, as many times as it is told, and lets the setup end. Ends when the pipe says so.
+fn takes_ports(asks: String, answers: String, times: usize) -> thread::JoinHandle<usize> {
+    thread::spawn(move || {
+        let mut taken = Vec::new();
+        loop {
+            let text = fs::read_to_string(&asks).expect("a pipe can be read");
+            let Ok(port) = text.trim().parse::<u16>() else { return taken.len() };
+            if taken.len() < times {
+                taken.push(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("nobody else takes it"));
+            }
+            fs::write(&answers, "go on\n").expect("the setup waits for it");
+        }
+    })
+}
+
+#[test]
+fn a_server_whose_port_another_process_takes_starts_again_on_another_port() {
+    let folder = folder("servers-port");
+    let [asks, answers] = ["asks", "answers"].map(|name| fifo(&folder.join(name)));
+    let setup = format!("sh -c 'echo {{port}} > {asks}; read answer < {answers}'");
+    let serve = format!("{WEIR} serve echo --driver epoll --listen 127.0.0.1:{{port}}");
+    let load = format!("{WEIR} load echo --target 127.0.0.1:{{port}} -c 2 -n 200 --json");
+    let words = ["--serve", &serve, "--serve", &serve, "--load", &load, "--runs", "6", "--setup", &setup];
+    let said_with = |taken: usize| {
+        let taker = takes_ports(asks.clone(), answers.clone(), taken);
+        let said = compared(&[&words[..], &["--ready-line", "listening on"]].concat());
+        fs::write(&asks, "over\n").expect("the other end reads");
+        assert_eq!(taker.join().expect("it does not panic"), taken);
+        said
+    };
+    let said = said_with(3);
+    assert!(matches!(said.code, Some(0 | 11)), "{}{}", said.stdout, said.stderr);
+    let said = said_with(4);
+    assert!(matches!(said.code, Some(13 | 14)), "{}{}", said.stdout, said.stderr);
 }
 
 #[test]

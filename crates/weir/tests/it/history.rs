@@ -115,7 +115,7 @@ fn commit_and_branch_are_those_of_the_folder_and_of_the_environment_before() {
         command.args(["compare", "--runs", "6", "--dir", shown(&work), "--out", shown(&out)]);
         command.args(["-n", "old", "-n", "new", "sh old.sh", "sh new.sh"]);
         let unset = ["GITHUB_SHA", "GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH"];
-        unset.iter().chain(&["CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"]).for_each(|name| {
+        unset.iter().chain(&["CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "GITHUB_REF_TYPE"]).for_each(|name| {
             command.env_remove(name);
         });
         let ran = command.envs(set.iter().copied()).output().expect("it can be started");

@@ -1,8 +1,10 @@
 //! Files that run the program outside a terminal: they are sound, and allow the calls that Weir needs.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
+
+use super::harness::{folder, shown};
 
 /// Calls that Weir needs and that some profiles and groups leave out.
 const NEEDED: [&str; 21] = [
@@ -163,6 +165,47 @@ fn the_dashboards_unit_makes_the_results_folder_that_it_names() {
     // A missing named folder ends the dashboard, and a few ends in a row keep the unit from starting.
     let mut made = setting(&unit, "StateDirectory").split(' ').map(|folder| format!("/var/lib/{folder}"));
     assert!(made.any(|folder| folder == named), "nothing makes {named}");
+}
+
+/// Runs lines with a function of `packaging/release`. Returns whether they succeeded, and what they printed.
+fn release(function: &str, lines: &str, path: &str) -> (bool, String) {
+    let script = packaging("release");
+    let (_, rest) = script.split_once(&format!("\n{function}() {{")).expect("there is such a function");
+    let (body, _) = rest.split_once("\n}\n").expect("it ends");
+    let text = format!("set -euo pipefail\n{function}() {{{body}\n}}\n{lines}");
+    let output = Command::new("/bin/bash").args(["-c", &text]).env("PATH", path).output().expect("bash starts");
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[test]
+fn a_release_is_called_static_only_if_something_says_so() {
+    let (is_static, said) = release("is_static", "is_static /bin/true", "/no/programs");
+    assert!(!is_static && said.contains("install readelf"), "{said}");
+}
+
+#[test]
+fn the_size_of_a_package_is_that_of_its_files_and_not_of_its_file_system() {
+    let folder = folder("packaging-size");
+    fs::create_dir(folder.join("below")).expect("a folder can be made");
+    for (name, bytes) in [("empty", 0), ("one", 1), ("below/full", 1024), ("below/more", 1025)] {
+        fs::write(folder.join(name), vec![b'x'; bytes]).expect("a file can be written");
+    }
+    let path = std::env::var("PATH").expect("there is a path");
+    let (_, said) = release("installed_kib", &format!("installed_kib '{}'", shown(&folder)), &path);
+    assert_eq!(said, "5", "1, 1 and 2 of the files, 1 of the folder");
+}
+
+#[test]
+fn a_candidate_for_a_release_is_earlier_than_the_release_to_debian() {
+    let script = packaging("release");
+    let line = script.lines().find(|line| line.starts_with("debian_version=")).expect("it sets one");
+    for (version, expected) in [("1.2.3", "1.2.3"), ("1.2.3-rc.1", "1.2.3~rc.1")] {
+        let text = format!("version={version}\n{line}\necho \"$debian_version\"");
+        let output = Command::new("bash").args(["-c", &text]).output().expect("bash starts");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected);
+    }
+    let uses = |what: &str| script.contains(what);
+    assert!(uses("Version: $debian_version\n") && uses("\"$debian_version\"\n    printf ' -- "));
 }
 
 #[test]

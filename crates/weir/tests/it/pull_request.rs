@@ -270,9 +270,56 @@ fn servers_are_started_from_both_trees_and_get_the_same_load() {
     let words = "<--runs=8><--seed=7><--inconclusive-passes><--serve><base/server --port {port}>\
                  <--serve><head/server --port {port}><--load><ab -n 1000 http://127.0.0.1:{port}/>";
     assert!(it.said.stderr.contains(words), "{}", told(&it));
-    let nothing = checked(&folder, &repository, "unchanged", &[("commands", "\n")]);
-    assert_eq!(nothing.said.code, Some(2), "{}", told(&nothing));
-    assert!(nothing.said.stderr.contains("there is nothing to compare"), "{}", told(&nothing));
+    // What is stored is of the change, and not of what the host has checked out.
+    let commit = format!("<--commit><{}>", git(&repository, &["rev-parse", "unchanged"]));
+    assert!(it.said.stderr.contains(&commit), "{}", told(&it));
+    let own = [&inputs[..], &[("options", "--commit=v2")]].concat();
+    let it = checked(&folder, &repository, "unchanged", &own);
+    assert!(it.said.stderr.contains("<--commit=v2>") && !it.said.stderr.contains(&commit), "{}", told(&it));
+}
+
+#[test]
+fn a_check_that_is_set_up_wrongly_says_so_in_its_comment() {
+    if !is_here("git") {
+        return;
+    }
+    let folder = folder("check-wrong");
+    let repository = repository(&folder);
+    for (input, why) in [
+        (("commands", "\n"), "there is nothing to compare; set CHECK_COMMANDS or CHECK_SERVE"),
+        (("inconclusive", "maybe"), "CHECK_INCONCLUSIVE is pass or fail"),
+    ] {
+        let it = checked(&folder, &repository, "unchanged", &[input]);
+        assert_eq!(it.said.code, Some(2), "{}", told(&it));
+        assert!(it.said.stderr.contains(why), "{}", told(&it));
+        assert!(begins(&it.comment), "{}", told(&it));
+        assert!(it.comment.contains(&format!("the check is set up wrongly: {why}\n")), "{}", told(&it));
+        assert!(it.calls.contains("POST"), "the comment is written: {}", it.calls);
+    }
+}
+
+#[test]
+fn a_comment_has_as_many_answers_as_a_host_takes_and_the_report_has_all() {
+    if !is_here("git") {
+        return;
+    }
+    let folder = folder("check-long");
+    let repository = repository(&folder);
+    let weir = folder.join("weir");
+    let finds = "while [ $# -gt 0 ]; do if [ \"$1\" = --export-markdown ]; then file=$2; fi; shift; done";
+    let writes = "if [ -n \"$file\" ]; then head -c 20000 /dev/zero | tr '\\0' x >\"$file\"; fi";
+    executable(&weir, &format!("#!/bin/sh\n{finds}\n{writes}\n"));
+    let long = format!("{{tree}}/a {}\n", "é".repeat(2_000));
+    let commands = format!("{long}{{tree}}/b\n{{tree}}/c\n{{tree}}/d\n");
+    let inputs = [("commands", &commands[..]), ("weir", shown(&weir))];
+    let it = checked(&folder, &repository, "unchanged", &inputs);
+    assert_eq!(it.said.code, Some(0), "{}", it.said.stderr);
+    assert!(it.comment.len() < 51_000, "{} bytes", it.comment.len());
+    assert!(it.comment.contains("`{tree}/b`\n\nxxx") && !it.comment.contains("{tree}/c"));
+    assert!(it.comment.contains("é...`\n\nxxx"), "a long command is cut between two characters");
+    assert!(it.comment.contains("Answers that are too long for a comment: 2."));
+    assert!(it.comment.ends_with("/actions/runs/99)\n"), "the end is there all the same");
+    assert!(it.report.join("4.md").is_file());
 }
 
 #[test]
