@@ -89,8 +89,8 @@ fn a_list_is_narrowed_by_verdict_machine_and_arm_and_searched_in_all_of_its_text
     assert!(list.contains("<option value=\"lab-b\" selected>") && list.contains("<option value=\"lab-a\">"));
     for (language, words) in [
         ("en", "No study matches this choice."),
-        ("ko", "선택한 조건에 맞는 연구가 없습니다."),
-        ("zh", "没有符合所选条件的研究。"),
+        ("ko", "선택한 조건에 맞는 실험이 없습니다."),
+        ("zh", "没有符合所选条件的实验。"),
     ] {
         let none = dashboard.get(&format!("/?verdict=worse&lang={language}")).body;
         assert!(none.contains(words) && !none.contains("class=\"name\""), "{none}");

@@ -134,7 +134,7 @@ fn a_study_that_an_earlier_version_judged_is_listed_charted_and_judged_again_whe
 }
 
 /// An interval that is drawn, and not the style of one.
-const WHISKER: &str = "class=\"whisker\"";
+const WHISKER: &str = " whisker\"";
 
 #[test]
 fn each_of_the_eight_charts_draws_its_intervals() {

@@ -390,6 +390,7 @@ fn guidance_is_a_page_to_hand_on() {
     ] {
         insta::assert_snapshot!(name, weir_report::guidance(&mapped(), language).expect("there is a map"));
         let terminal = terminal(&mapped(), language, 100, false);
+        let terminal = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(terminal.contains("kernel.io_uring_disabled = 0"), "{terminal}");
     }
     assert_eq!(weir_report::guidance(&fixture::quick(), Language::English), None);

@@ -258,7 +258,7 @@ fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
 fn the_reason_of_a_missing_arm_is_told_where_it_is_known_and_stays_as_a_program_said_it_where_not() {
     let mut result = fixture::one_arm_missing();
     result.missing_arms[0].reason = Finding::IoUringDisabled { level: 2 };
-    assert!(terminal(&result, Language::Korean, 80, false).contains("kernel.io_uring_disabled 값이 2임"));
+    assert!(terminal(&result, Language::Korean, 80, false).contains("kernel.io_uring_disabled가 2임"));
     assert!(markdown(&result, Language::Chinese).contains("kernel.io_uring_disabled 为 2"));
     let said = "exited with status 3: no luck at 7000".to_owned();
     result.missing_arms[0].reason = Finding::NeverServed { trials: 2, said };
@@ -601,9 +601,9 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
         (
             Language::Korean,
             "라운드 1회뿐이라 신뢰구간이 없음. 이 머신에서",
-            "다음 할 일: weir study --resume",
+            "중단된 곳부터 계속하려면: weir study --resume",
         ),
-        (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "下一步：用 weir study --resume"),
+        (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "从中断处继续：weir study --resume"),
     ] {
         let said = sentence(&result, language);
         assert!(said.starts_with(cause) && !said.contains('['), "{said}");
