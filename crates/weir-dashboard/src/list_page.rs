@@ -301,7 +301,10 @@ fn row(reader: &Reader, entry: &Entry<'_>, list: &List<'_>) -> Markup {
             } }
             td { (effect(reader, card, conclusion, state)) }
             td { (badge(reader, conclusion, state)) }
-            td { span { bdi { (card.machine) } br; small { (card.kernel) } } }
+            td { span {
+                @if card.machine.is_empty() { "–" } @else { bdi { (card.machine) } }
+                @if !card.kernel.is_empty() { br; small { bdi { (card.kernel) } } }
+            } }
             td { span { (reader.language.duration(card.elapsed_ns)) } }
         }
     }

@@ -90,7 +90,7 @@ pub(crate) struct Card {
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
-    /// The name of the machine, or what it is where its name was not noted.
+    /// The name of the machine, or what it is where its name was not noted; empty where neither was.
     pub machine: String,
     pub kernel: String,
     pub arms: Vec<String>,
@@ -131,12 +131,16 @@ impl Card {
         let stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
         let titles =
             Language::ALL.map(|language| plain_name(localized(&spec.title, language), TITLE_COLUMNS_MAX));
-        let machine = match fingerprint.host.as_str() {
-            "" => format!("{}, {} CPU", fingerprint.cpu_model, fingerprint.cpus_online),
-            host => host.to_owned(),
+        let machine = match (fingerprint.host.as_str(), fingerprint.cpu_model.as_str()) {
+            ("", "") => String::new(),
+            ("", model) => format!("{model}, {} CPU", fingerprint.cpus_online),
+            (host, _) => host.to_owned(),
         };
         let machine = plain_name(&machine, NAME_COLUMNS_MAX);
-        let kernel = plain_name(&format!("Linux {}", fingerprint.kernel_release), NAME_COLUMNS_MAX);
+        let kernel = match fingerprint.kernel_release.as_str() {
+            "" => String::new(),
+            release => plain_name(&format!("Linux {release}"), NAME_COLUMNS_MAX),
+        };
         let arms = spec.arms.iter().take(ARMS_MAX).map(|arm| plain_name(&arm.name, ARM_COLUMNS_MAX));
         let arms: Vec<String> = arms.collect();
         let made = created_unix_s.map(weir_report::minute).unwrap_or_default();

@@ -186,8 +186,8 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
             localized!(
                 language,
                 "{command} goes on where it stopped.",
-                "중단된 곳부터 계속하려면: {command}",
-                "从中断处继续：{command}",
+                "{command} 명령으로 중단된 곳부터 계속하십시오.",
+                "用 {command} 从中断处继续。",
             )
         }
         Finding::NoEqualRate | Finding::LagUnknown { .. } | Finding::LagTooLarge { .. } => language

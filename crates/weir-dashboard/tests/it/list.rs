@@ -133,7 +133,9 @@ fn no_text_of_a_store_makes_the_list_wide_or_moves_what_stands_beside_it() {
     study(&results, ("other", "quick"), 200);
     let dashboard = Running::over(&results);
     let list = dashboard.get("/").body;
-    assert!(!list.contains('\u{202e}') && list.contains("<bdi>ab</bdi>"), "{list}");
+    // A form sends the name as it is, and shows it in its own direction.
+    let seen = list.replace("<option value=\"a\u{202e}b\"", "");
+    assert!(!seen.contains('\u{202e}') && list.contains("<bdi>ab</bdi>"), "{list}");
     let (_, rows) = list.split_once("<tbody>").expect("it has rows");
     let text = rows.split(['<', '>', '"', '=']).map(str::len).max();
     assert!(text.is_some_and(|longest| longest < 1_000), "{text:?}");
