@@ -601,9 +601,9 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
         (
             Language::Korean,
             "라운드 1회뿐이라 신뢰구간이 없음. 이 머신에서",
-            "중단된 곳부터 계속하려면: weir study --resume",
+            "다음 할 일: weir study --resume",
         ),
-        (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "从中断处继续：weir study --resume"),
+        (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "下一步：用 weir study --resume"),
     ] {
         let said = sentence(&result, language);
         assert!(said.starts_with(cause) && !said.contains('['), "{said}");
