@@ -53,7 +53,8 @@ fn running(
     kept: Rc<RefCell<Option<ControlPath>>>,
 ) -> Running {
     let handle = gateway.control();
-    super::tell_lines(gateway.control().notices());
+    handle.lines_at_start().iter().for_each(|line| output::tell(line));
+    super::tell_lines(handle.orders());
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
         // Without these threads the gateway still works.
