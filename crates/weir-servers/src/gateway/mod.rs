@@ -25,6 +25,7 @@ mod commands;
 mod config;
 mod control;
 mod counters;
+mod described;
 mod hop_latency;
 mod kill_and_disconnect;
 mod metrics;
@@ -35,6 +36,7 @@ mod orders_of_other_workers;
 mod outstanding;
 mod positions;
 mod pre_trade_checks;
+mod record_kinds;
 mod recovery;
 mod reference_prices;
 mod server;
@@ -57,6 +59,7 @@ pub use control::{
     ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
     VenueCancels,
 };
+pub use described::{describe, record_names};
 pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;
