@@ -11,6 +11,7 @@ mod dashboard;
 #[cfg(test)]
 mod documented;
 mod history;
+mod journal;
 mod observe;
 mod origin;
 mod storage;
@@ -22,6 +23,10 @@ pub(crate) use compare::Compare;
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use dashboard::Dashboard;
 pub(crate) use history::{History, HistoryFormat};
+pub(crate) use journal::{
+    Journal, JournalPrint, JournalRepair, JournalStats, JournalTail, JournalTask, JournalVerify,
+    RecordFormat, RecordSelection, StatsFormat,
+};
 pub(crate) use observe::Observe;
 pub(crate) use origin::OriginFlags;
 pub(crate) use storage::{
@@ -85,6 +90,8 @@ pub(crate) enum Command {
     Observe(Observe),
     /// Change a running gateway: limits, kill switches, drain
     Ctl(Ctl),
+    /// Read, check and repair the journals of a gateway or an exchange
+    Journal(Journal),
     /// Write the report of a study, or of an observation, again
     Report(Report),
     /// Print a study's data

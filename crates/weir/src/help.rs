@@ -1,5 +1,5 @@
 //! Help in Korean and Chinese: clap's English output, with the texts of [`texts`]. Untranslated texts (flags of all
-//! commands but `weir study`, `weir compare` and `weir history`) stay English.
+//! commands but `weir study`, `weir compare`, `weir history` and `weir journal`) stay English.
 
 use clap::{Arg, Command};
 use weir_report::{Language, columns, pad_end, wrap};
@@ -212,6 +212,14 @@ mod tests {
                     assert!(texts::argument(name, id, language).is_some(), "{name} {id} in {language:?}");
                 }
             }
+            let journal = root.find_subcommand("journal").expect("it is there");
+            for task in journal.get_subcommands().filter(|task| task.get_name() != "help") {
+                let path = format!("journal {}", task.get_name());
+                for arg in task.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                    let id = arg.get_id().as_str();
+                    assert!(texts::argument(&path, id, language).is_some(), "{path} {id} in {language:?}");
+                }
+            }
             assert!(texts::after("", language).is_some());
         }
         assert!(texts::unknown(&all).is_empty(), "{:?}", texts::unknown(&all));
@@ -220,7 +228,8 @@ mod tests {
     #[test]
     fn the_first_screens_have_no_english_sentence_left() {
         for language in [Language::Korean, Language::Chinese] {
-            for line in ["--help", "study --help", "compare --help", "history --help"] {
+            for line in ["--help", "study --help", "compare --help", "history --help", "journal print --help"]
+            {
                 let text = text(&built(), &words(line), language);
                 for english in ["Usage", "Commands", "Options", "Print ", "Run ", "with ", " of ", " the "] {
                     assert!(!text.contains(english), "{english:?} in {text}");

@@ -48,6 +48,7 @@ fn main() -> std::process::ExitCode {
         Command::Top(top) => command::top::run(top),
         Command::Observe(observe) => command::observe::run(observe),
         Command::Ctl(ctl) => command::ctl::run(ctl),
+        Command::Journal(journal) => command::journal::run(journal),
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),
         Command::History(history) => command::history::run(history),

@@ -26,6 +26,7 @@ mod config;
 mod control;
 mod controls;
 mod counters;
+mod described;
 mod hop_latency;
 mod kill_and_disconnect;
 mod limit_sources;
@@ -38,6 +39,7 @@ mod orders_of_other_workers;
 mod outstanding;
 mod positions;
 mod pre_trade_checks;
+mod record_kinds;
 mod recovery;
 mod reference_prices;
 mod server;
@@ -60,6 +62,7 @@ pub use control::{
     ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
     VenueCancels,
 };
+pub use described::{describe, record_names};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};

@@ -34,6 +34,7 @@ use super::{
     order_id_timestamp,
     orders_of_other_workers::OrdersElsewhere,
     pre_trade_checks::Checks,
+    record_kinds::GatewayRecord,
     recovery::symbol_of,
     upstream::{self, Upstream},
     venue_record::Endpoint,
@@ -42,7 +43,7 @@ use super::{
 use crate::{
     journal::Lsn,
     notify::{Notify, Signal},
-    orders::{Application, RECORD_KIND_APPLICATION, SessionStore, Waiting},
+    orders::{Application, ApplicationKind, SessionStore, Waiting},
     overflow::{Bounds, Overflow},
 };
 
@@ -51,21 +52,12 @@ use handoff::drain_overflow;
 #[cfg(test)]
 use super::simulated_days::{Plant, is_planted};
 
-/// Journal record: an upstream session was joined.
-pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
-/// Journal record: a control changed.
-pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
-/// Journal record: the venues, in the order of their numbers in the following records.
-pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
-
-/// Journal record: an exchange has sent a message about a trade of an unknown order.
-pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
-
-/// Journal record: from here on a session has answers for clients of a worker.
-pub(super) const RECORD_HOME: u8 = RECORD_KIND_APPLICATION + 4;
-
-/// Journal record: the worker has logged in at a venue, and joins a session there, or continues it.
-pub(super) const RECORD_ENDPOINT: u8 = RECORD_KIND_APPLICATION + 5;
+pub(super) const RECORD_SESSION: ApplicationKind = GatewayRecord::Session.kind();
+pub(super) const RECORD_CONTROL: ApplicationKind = GatewayRecord::Control.kind();
+pub(super) const RECORD_VENUES: ApplicationKind = GatewayRecord::Venues.kind();
+pub(super) const RECORD_STRAY: ApplicationKind = GatewayRecord::Stray.kind();
+pub(super) const RECORD_HOME: ApplicationKind = GatewayRecord::Home.kind();
+pub(super) const RECORD_ENDPOINT: ApplicationKind = GatewayRecord::Endpoint.kind();
 
 /// Messages of other workers that are taken before the worker's other tasks run.
 const TAKES_MAX: usize = 512;

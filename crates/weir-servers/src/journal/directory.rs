@@ -58,6 +58,43 @@ impl Drop for Lock {
     }
 }
 
+/// No process writes a worker's journal, and none begins to while this exists. Unlike [`Lock`] it creates nothing.
+#[derive(Debug)]
+pub struct HeldUnwritten(Option<File>);
+
+impl HeldUnwritten {
+    /// `None`: a process writes it.
+    ///
+    /// # Errors
+    /// Those of opening and locking a file.
+    pub fn take(directory: &Path, worker: u16) -> io::Result<Option<Self>> {
+        let file = match File::open(path(directory, worker)) {
+            Ok(file) => file,
+            // A copy of the files, which no process has opened yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(Self(None))),
+            Err(error) => return Err(error),
+        };
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => return Ok(Some(Self(Some(file)))),
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for HeldUnwritten {
+    /// As with [`Lock`].
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // It fails only if the file is not locked.
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
+}
+
 fn path(directory: &Path, worker: u16) -> PathBuf {
     directory.join(format!("worker-{worker:05}.lock"))
 }
@@ -92,6 +129,25 @@ pub fn workers_in(directory: &Path) -> io::Result<Vec<u16>> {
     };
     workers.dedup();
     Ok(workers)
+}
+
+/// The files of a worker's journal with their lengths in bytes, in order.
+///
+/// # Errors
+/// Those of reading a folder, and of examining a file.
+pub fn files_in(directory: &Path, worker: u16) -> io::Result<Vec<(PathBuf, u64)>> {
+    let own = segment::list(directory)?.into_iter().filter(|(owner, _)| *owner == worker);
+    let mut files = Vec::new();
+    for (_, number) in own {
+        let path = segment::path(directory, worker, number);
+        match fs::metadata(&path) {
+            Ok(found) => files.push((path, found.len())),
+            // A start removes files that were never written.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
 }
 
 /// A warning before a level is promised in a folder: level `disk` means nothing on a file system in memory, and may

@@ -1,4 +1,5 @@
-//! Reads the journals of all workers in one pass: their records are shown in the order of their times.
+//! Reads the journals of all workers in one pass, for a recovery or an inspection: their records are shown in the
+//! order of their times.
 //!
 //! A separate thread reads each journal, checks its records and copies them into batches; the caller's thread always
 //! takes the next record among all journals. All times in a process come from one clock, so an answer comes after its
@@ -12,7 +13,9 @@ use std::{
     thread,
 };
 
-use super::{Lsn, Position, RecordView, RecoverError, Recovered, recover, segment};
+use super::{
+    JournalEnd, JournalInspection, Lsn, Position, RecordView, RecoverError, Recovered, recover, segment,
+};
 
 /// Memory of the records that are handed over at once, or one record more.
 const BATCH_BYTES: usize = 1 << 20;
@@ -86,17 +89,59 @@ pub fn recover_all(
     answers: impl Fn(u8) -> bool,
     visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
 ) -> Result<Vec<(u16, Recovered)>, RecoverError> {
+    let all = merged(directory, workers, |worker, visit| recover(directory, worker, visit), answers, visit)?;
+    all.into_iter().map(|(worker, recovered)| Ok((worker, recovered?))).collect()
+}
+
+/// Shows every record of these workers' journals in the same order, without a lock and without changing anything. A
+/// damaged journal ends with its error; the others are read to their ends, unless there are more than 32.
+///
+/// # Errors
+/// A reason of `visit`, or of the system.
+pub fn inspect_all(
+    directory: &Path,
+    workers: &[u16],
+    answers: impl Fn(u8) -> bool,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<Vec<(u16, Result<JournalEnd, RecoverError>)>, RecoverError> {
+    let read = |worker| JournalInspection::new(directory, worker);
+    merged(directory, workers, |worker, visit| read(worker).read(visit), answers, visit)
+}
+
+/// See [`recover_all`].
+type Visit<'v> = dyn FnMut(RecordView<'_>, Position) -> Result<(), String> + 'v;
+
+/// The outcome of each journal.
+type Outcomes<T> = Vec<(u16, Result<T, RecoverError>)>;
+
+/// Reads the journals with `one`, which shows the records of one journal in order.
+fn merged<T: Send + 'static>(
+    directory: &Path,
+    workers: &[u16],
+    one: impl Fn(u16, &mut Visit<'_>) -> Result<T, RecoverError> + Sync,
+    answers: impl Fn(u8) -> bool,
+    visit: &mut Visit<'_>,
+) -> Result<Outcomes<T>, RecoverError> {
+    let mut all = Vec::with_capacity(workers.len());
     if workers.len() < 2 || workers.len() > OPEN_MAX {
-        let one = |worker: &u16| Ok((*worker, recover(directory, *worker, visit)?));
-        return workers.iter().map(one).collect();
+        for worker in workers {
+            let outcome = one(*worker, &mut *visit);
+            let has_failed = outcome.is_err();
+            all.push((*worker, outcome));
+            if has_failed {
+                break;
+            }
+        }
+        return Ok(all);
     }
     thread::scope(|scope| {
         let (mut sources, mut readers) = (Vec::new(), Vec::new());
         for worker in workers.iter().copied() {
             let (sender, batches) = sync_channel(BATCHES_MAX);
+            let one = &one;
             let reader = thread::Builder::new()
                 .name(format!("weir-recovery-{worker}"))
-                .spawn_scoped(scope, move || read(directory, worker, &sender));
+                .spawn_scoped(scope, move || read(&|visit| one(worker, visit), &sender));
             let failed = |source| RecoverError::System {
                 path: directory.to_owned(),
                 doing: "start a thread to read it",
@@ -106,33 +151,32 @@ pub fn recover_all(
             sources.push(Source { batches, batch: Batch::default(), at: 0 });
         }
         let merged = merge(directory, sources, answers, visit);
-        let mut all = Vec::with_capacity(readers.len());
         for (worker, reader) in readers {
-            let recovered = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // If the visitor refused a record, that is why a reader could not continue.
-            match (&merged, recovered) {
-                (Ok(()), recovered) => all.push((worker, recovered?)),
-                (Err(_), _) => {}
-            }
+            let outcome = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.push((worker, outcome));
         }
+        // If the visitor refused a record, that is why a reader could not continue.
         merged.map(|()| all)
     })
 }
 
 /// Reads one journal. It ends early when the receiver is gone.
-fn read(directory: &Path, worker: u16, batches: &SyncSender<Batch>) -> Result<Recovered, RecoverError> {
+fn read<T>(
+    one: &dyn Fn(&mut Visit<'_>) -> Result<T, RecoverError>,
+    batches: &SyncSender<Batch>,
+) -> Result<T, RecoverError> {
     let gone = || "the records of another journal cannot be used".to_owned();
     let mut batch = Batch::default();
-    let recovered = recover(directory, worker, &mut |record, position| {
+    let outcome = one(&mut |record, position| {
         batch.add(&record, position);
         if batch.bytes.len() + batch.records.len() * size_of::<Copied>() < BATCH_BYTES {
             return Ok(());
         }
         batches.send(std::mem::take(&mut batch)).map_err(|_| gone())
-    })?;
-    // If the receiver is gone, its reason is reported.
+    });
+    // Records before damage are shown too. If the receiver is gone, its reason is reported.
     let _ = batches.send(batch);
-    Ok(recovered)
+    outcome
 }
 
 fn merge(

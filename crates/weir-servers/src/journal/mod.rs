@@ -31,15 +31,18 @@
 
 mod batch;
 mod chunk;
+mod copy;
 mod counters;
 mod directory;
 mod disk;
 pub mod faults;
+mod inspect;
 mod merged;
 mod reader;
 pub mod record;
 mod recover;
 mod segment;
+mod segment_file;
 mod waiting;
 mod walk;
 pub(crate) mod watch;
@@ -48,9 +51,11 @@ mod writer;
 use std::{fmt, io, path::PathBuf, str::FromStr, sync::Arc};
 
 pub use chunk::{ChunkRecords, JournalChunk};
+pub use copy::copy_until;
 pub use counters::JournalCounters;
-pub use directory::{warning, workers_in};
-pub use merged::recover_all;
+pub use directory::{HeldUnwritten, files_in, warning, workers_in};
+pub use inspect::{Behind, JournalEnd, JournalInspection};
+pub use merged::{inspect_all, recover_all};
 pub use reader::JournalReader;
 pub use record::RecordView;
 pub use recover::{RecoverError, Recovered, Torn, recover};
@@ -66,6 +71,13 @@ pub struct Position {
     pub segment: u64,
     /// Bytes from the start of its file.
     pub offset: u64,
+}
+
+impl Position {
+    /// Name of the file that contains it.
+    pub fn file_name(self, worker: u16) -> String {
+        segment::name(worker, self.segment)
+    }
 }
 
 /// What a record must survive to count as durable.

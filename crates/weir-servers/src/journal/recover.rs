@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
@@ -14,8 +14,9 @@ use super::{
     Lsn, Position,
     directory::{self, Lock},
     record::{Damage, RecordView},
-    segment::{self, HEADER_BYTES, Header},
-    walk::{Chain, Remainder, WalkError, Window, scan_remainder, walk},
+    segment::{self, HEADER_BYTES},
+    segment_file::{Contents, SegmentFile},
+    walk::Chain,
 };
 
 /// Zeros written at once.
@@ -193,7 +194,8 @@ pub fn recover(
     recovery.finish(lock)
 }
 
-fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> RecoverError {
+/// Makes a system's error one of this journal.
+pub(super) fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> RecoverError {
     move |source| RecoverError::System { path: path.to_owned(), doing, source }
 }
 
@@ -211,13 +213,6 @@ struct Recovery<'a> {
     blanks: Vec<PathBuf>,
 }
 
-/// The contents of one segment.
-struct Contents {
-    offset: u64,
-    damage: Option<Damage>,
-    remainder: Remainder,
-}
-
 impl Recovery<'_> {
     /// Processes the next segment.
     fn take(
@@ -225,17 +220,11 @@ impl Recovery<'_> {
         number: u64,
         visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
     ) -> Result<(), RecoverError> {
-        let path = segment::path(self.directory, self.worker, number);
-        let file = File::open(&path).map_err(failed(&path, "open it"))?;
-        let length = file.metadata().map_err(failed(&path, "examine it"))?.len();
-        let Some(header) = self.header(&file, length, number).map_err(failed(&path, "read it"))? else {
-            return Err(RecoverError::Header { file: path });
-        };
-        if length < header.bytes {
-            return Err(RecoverError::Short { file: path, bytes: length, bytes_expected: header.bytes });
-        }
-        let contents = self.read(&path, &file, header, visit)?;
-        if contents.offset == HEADER_BYTES as u64 && contents.remainder.content_end.is_none() {
+        let segment = SegmentFile::open(self.directory, self.worker, number)?;
+        segment.check_length()?;
+        let contents = segment.read(HEADER_BYTES as u64, &mut self.chain, &mut self.memory, visit)?;
+        let SegmentFile { path, file, header, .. } = segment;
+        if contents.is_blank() {
             self.blanks.push(path);
             return Ok(());
         }
@@ -255,41 +244,6 @@ impl Recovery<'_> {
         let torn = Torn { file: path, offset, bytes: content_end - offset, records: remainder.records };
         self.torn = Some((torn, damage));
         Ok(())
-    }
-
-    /// `None` if the file does not begin with the header of this segment.
-    fn header(&self, file: &File, length: u64, number: u64) -> io::Result<Option<Header>> {
-        if length < HEADER_BYTES as u64 {
-            return Ok(None);
-        }
-        let mut bytes = [0; HEADER_BYTES];
-        file.read_exact_at(&mut bytes, 0)?;
-        let found = Header::decode(&bytes);
-        Ok(found.filter(|header| (header.worker, header.number) == (self.worker, number)))
-    }
-
-    fn read(
-        &mut self,
-        path: &Path,
-        file: &File,
-        header: Header,
-        visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
-    ) -> Result<Contents, RecoverError> {
-        let mut window = Window::new(file, header.bytes, &mut self.memory);
-        let segment = header.number;
-        let mut visit = |record: RecordView<'_>, offset| visit(record, Position { segment, offset });
-        let stop =
-            walk(&mut window, HEADER_BYTES as u64, &mut self.chain, &mut visit).map_err(
-                |error| match error {
-                    WalkError::Read(error) => failed(path, "read it")(error),
-                    WalkError::Refused { offset, reason } => {
-                        RecoverError::Refused { file: path.to_owned(), offset, reason }
-                    }
-                },
-            )?;
-        let remainder =
-            scan_remainder(&mut window, stop.offset, &self.chain).map_err(failed(path, "read it"))?;
-        Ok(Contents { offset: stop.offset, damage: stop.damage, remainder })
     }
 
     /// Clears a torn tail and removes unused segments; nothing else is ever changed.

@@ -85,7 +85,8 @@ pub(super) fn path(directory: &Path, worker: u16, number: u64) -> PathBuf {
     directory.join(name(worker, number))
 }
 
-fn name(worker: u16, number: u64) -> String {
+/// The name of a segment's file.
+pub(super) fn name(worker: u16, number: u64) -> String {
     format!("worker-{worker:05}-{number:010}.journal")
 }
 

@@ -222,6 +222,25 @@ pub(super) fn scan_remainder<S: Source + ?Sized>(
     from: u64,
     chain: &Chain,
 ) -> io::Result<Remainder> {
+    let numbers = window.end.saturating_sub(from) / HEADER_BYTES as u64;
+    scan(window, from, chain, numbers)
+}
+
+/// The same in a segment behind damage, where records may have any later number.
+pub(super) fn scan_behind<S: Source + ?Sized>(
+    window: &mut Window<'_, S>,
+    from: u64,
+    chain: &Chain,
+) -> io::Result<Remainder> {
+    scan(window, from, chain, Lsn::MAX)
+}
+
+fn scan<S: Source + ?Sized>(
+    window: &mut Window<'_, S>,
+    from: u64,
+    chain: &Chain,
+    numbers: u64,
+) -> io::Result<Remainder> {
     let mut remainder = Remainder { is_one_batch: true, ..Remainder::default() };
     let mut gap = Gap { from, zeros_from: from };
     let mut offset = from;
@@ -247,7 +266,7 @@ pub(super) fn scan_remainder<S: Source + ?Sized>(
                 continue;
             }
             remainder.misses_sector |= remainder.records == 0 && gap.misses_sector(place);
-            let taken = match record_behind(&bytes[at..], chain, (end - from) / HEADER_BYTES as u64) {
+            let taken = match record_behind(&bytes[at..], chain, numbers) {
                 Some((record, taken)) => {
                     remainder.records += 1;
                     remainder.is_one_batch &= record.batch == chain.next_batch();

@@ -51,6 +51,7 @@ mod config;
 pub(crate) mod config_file;
 mod connection;
 mod counters;
+mod described;
 mod known_numbers;
 mod lines;
 mod password_verifier;
@@ -73,6 +74,7 @@ use weir_trading::AccountId;
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
 pub use config_file::ConfigError;
 pub use counters::NodeCounters;
+pub use described::{Described, FieldValue, is_answer};
 pub use lines::Lines;
 pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
@@ -81,6 +83,9 @@ pub use recovery::{
 pub use server::{JournalsWatch, LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
+#[cfg(test)]
+pub(crate) use described::test_payloads;
+pub(crate) use described::{MESSAGES, SESSION_KINDS, UpstreamPlace, describe_session_record, of_outbound};
 pub(crate) use known_numbers::KnownNumbers;
 pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
@@ -88,6 +93,26 @@ pub(crate) use worker::until_draining;
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this
 /// module.
 pub const RECORD_KIND_APPLICATION: u8 = 64;
+
+/// The kind of a record of the application. Only the list of its kinds makes one, so that each has a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplicationKind(u8);
+
+impl ApplicationKind {
+    /// The kind with this number.
+    ///
+    /// # Panics
+    /// When the number belongs to this module.
+    pub(crate) const fn new(kind: u8) -> Self {
+        assert!(kind >= RECORD_KIND_APPLICATION, "the kind is not the application's");
+        Self(kind)
+    }
+
+    /// The number in a record's header.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
 
 /// A future that an application returns.
 pub type Waiting = Pin<Box<dyn Future<Output = ()>>>;

@@ -3,18 +3,43 @@
 
 use weir_proto::soup::Name;
 
-/// One message of an account's stream.
-pub(super) const SEQUENCED: u8 = 1;
-/// A client's message, as received.
-pub(super) const INBOUND: u8 = 2;
-/// The session was ended explicitly, and cannot be joined again.
-pub(super) const ENDED: u8 = 3;
-/// A refused client's message, as received: as an inbound record, with the reason for its number.
-pub(super) const REFUSED: u8 = 4;
+/// The kinds of records of sessions. A new one needs a description in [`super::described`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum SessionRecord {
+    /// One message of an account's stream.
+    Sequenced = 1,
+    /// A client's message, as received.
+    Inbound = 2,
+    /// The session was ended explicitly, and cannot be joined again.
+    Ended = 3,
+    /// A refused client's message, as received: as an inbound record, with the reason for its number.
+    Refused = 4,
+    /// A client's message that was sent upstream, as received: as an inbound record. The header's session is the
+    /// application's value, not the account's index.
+    Sent = 5,
+}
 
-/// A client's message that was sent upstream, as received: as an inbound record. The header's session is the
-/// application's value, not the account's index.
-pub(super) const SENT: u8 = 5;
+impl SessionRecord {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Sequenced, Self::Inbound, Self::Ended, Self::Refused, Self::Sent];
+
+    /// The kind in a record's header.
+    pub(super) const fn kind(self) -> u8 {
+        self as u8
+    }
+
+    /// `None`: it is the application's, or from a later version.
+    pub(super) fn of(kind: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|record| record.kind() == kind)
+    }
+}
+
+pub(super) const SEQUENCED: u8 = SessionRecord::Sequenced.kind();
+pub(super) const INBOUND: u8 = SessionRecord::Inbound.kind();
+pub(super) const ENDED: u8 = SessionRecord::Ended.kind();
+pub(super) const REFUSED: u8 = SessionRecord::Refused.kind();
+pub(super) const SENT: u8 = SessionRecord::Sent.kind();
 
 const NAME_BYTES: usize = 6;
 

@@ -16,8 +16,9 @@ use weir_proto::{
 use weir_trading::AccountId;
 
 use super::{
-    ACCOUNTS_MAX, OrdersConfig, RECORD_KIND_APPLICATION,
+    ACCOUNTS_MAX, ApplicationKind, OrdersConfig, RECORD_KIND_APPLICATION,
     account::{Entry, INDEX_EVERY, Index},
+    described::is_answer,
     known_numbers::KnownNumbers,
     records,
 };
@@ -98,7 +99,7 @@ pub enum RecordKind<'a> {
     /// A record of the application ([`SessionStore::log`](super::SessionStore::log)).
     Application {
         /// Its kind.
-        kind: u8,
+        kind: ApplicationKind,
         /// The session passed with it.
         session: u32,
         /// Its payload.
@@ -312,7 +313,7 @@ impl Recovery {
                 return Ok(());
             }
             RECORD_KIND_APPLICATION.. => RecordKind::Application {
-                kind: record.kind,
+                kind: ApplicationKind::new(record.kind),
                 session: record.session,
                 payload: record.payload,
             },
@@ -421,7 +422,6 @@ fn recover_accounts(
     let mut names = Names { known: config.names(), takes_removed };
     let list = |source| OrdersRecoverError::List { directory: directory.clone(), source };
     let workers = journal::workers_in(directory).map_err(list)?;
-    let is_answer = |kind| kind == records::SEQUENCED;
     let all = journal::recover_all(directory, &workers, is_answer, &mut |record, position| {
         recovery.take(&mut names, record, position, visit)
     })?;

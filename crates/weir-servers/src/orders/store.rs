@@ -15,7 +15,7 @@ use weir_proto::{
 use weir_trading::{AccountId, NumberVerdict};
 
 use super::{
-    AccountConfig, Application, CutOff, NodeCounters, RECORD_KIND_APPLICATION, Recovery, Waiting,
+    AccountConfig, Application, ApplicationKind, CutOff, NodeCounters, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
     lines::Budget,
@@ -251,14 +251,9 @@ impl SessionStore {
         self.journal_append(records::REFUSED, account.0, &[&head, raw])
     }
 
-    /// Journals a record of the application; `kind` is [`RECORD_KIND_APPLICATION`] or more. Returns the record's
-    /// number, 0 without a journal.
-    ///
-    /// # Panics
-    /// When the kind belongs to this module.
-    pub fn log(&self, kind: u8, session: u32, parts: &[&[u8]]) -> Lsn {
-        assert!(kind >= RECORD_KIND_APPLICATION, "kind {kind} is not the application's");
-        self.journal_append(kind, session, parts)
+    /// Journals a record of the application. Returns the record's number, 0 without a journal.
+    pub fn log(&self, kind: ApplicationKind, session: u32, parts: &[&[u8]]) -> Lsn {
+        self.journal_append(kind.number(), session, parts)
     }
 
     /// Whether so many bytes wait for the journal that no further message should be accepted.

@@ -3,6 +3,7 @@
 mod damage;
 mod drivers;
 mod faults;
+mod inspect;
 mod model;
 
 use std::{
@@ -88,8 +89,22 @@ pub struct Entry {
     pub payload: Vec<u8>,
 }
 
-/// Everything in a journal.
+/// Everything in a journal. What only reads it finds the same.
 pub fn recover(folder: &Path) -> Result<(Vec<Entry>, Recovered), RecoverError> {
+    let inspected = inspect::unchanged(folder);
+    let recovered = recover_alone(folder);
+    match (inspected, &recovered) {
+        (Some(Ok((entries, torn))), Ok((found, recovered))) => {
+            assert_eq!((&entries, &torn), (found, &recovered.torn));
+        }
+        (Some(Err(inspected)), Err(error)) => assert_eq!(inspected, error.to_string()),
+        (None, _) | (_, Err(RecoverError::InUse { .. })) => {}
+        (Some(inspected), _) => panic!("{inspected:?} was found without a change"),
+    }
+    recovered
+}
+
+fn recover_alone(folder: &Path) -> Result<(Vec<Entry>, Recovered), RecoverError> {
     let mut found = Vec::new();
     let recovered = journal::recover(folder, WORKER, &mut |record, position| {
         assert_eq!(record.worker, WORKER);

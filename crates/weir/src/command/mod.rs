@@ -13,6 +13,7 @@ pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod history;
+pub(crate) mod journal;
 pub(crate) mod launch_runs;
 pub(crate) mod load_slices;
 pub(crate) mod manual;

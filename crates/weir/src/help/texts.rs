@@ -3,14 +3,16 @@
 use weir_report::Language;
 
 mod compare;
+mod journal;
 
 use compare::{AFTER_COMPARE, COMPARE, HISTORY};
+use journal::{AFTER_PRINT, JOURNAL};
 
 /// A name, with its text in Korean and Chinese.
 type Row = (&'static str, [&'static str; 2]);
 
 /// The purpose of each command; the first is the program itself.
-const COMMANDS: [Row; 36] = [
+const COMMANDS: [Row; 42] = [
     (
         "",
         [
@@ -153,6 +155,36 @@ const COMMANDS: [Row; 36] = [
         [
             "표준 입력의 비밀번호로 설정 파일에 쓸 해시를 출력합니다",
             "从标准输入读取密码，输出配置文件所用的哈希",
+        ],
+    ),
+    (
+        "journal",
+        ["게이트웨이나 거래소의 저널을 읽고 검사하고 복구합니다", "读取、检查和修复网关或交易所的日志"],
+    ),
+    (
+        "journal print",
+        [
+            "게이트웨이나 거래소의 저널 레코드를 출력합니다. 실행 중이어도 됩니다",
+            "输出网关或交易所日志中的记录，运行中也可以",
+        ],
+    ),
+    (
+        "journal verify",
+        ["저널의 모든 레코드를 검사하고 손상된 곳을 알려 줍니다", "检查日志的每条记录，并说明何处损坏"],
+    ),
+    ("journal stats", ["저널에 든 것을 셉니다", "统计日志的内容"]),
+    (
+        "journal repair",
+        [
+            "손상된 저널에서 손상 앞에서 끝나는 사본을 만들고 잃는 것을 알려 줍니다",
+            "为损坏的日志生成在损坏处之前结束的副本，并说明丢失了什么",
+        ],
+    ),
+    (
+        "journal tail",
+        [
+            "마지막 레코드를 출력하고, -f를 쓰면 뒤이어 쓰이는 레코드도 출력합니다",
+            "输出最后的记录；用 -f 时还输出之后写入的记录",
         ],
     ),
     ("report", ["실험이나 관찰의 보고서를 다시 씁니다", "重新生成实验或观测的报告"]),
@@ -529,11 +561,14 @@ pub(super) fn command(path: &str, language: Language) -> Option<&'static str> {
 }
 
 /// The description of a flag. Flags of every command are known everywhere, and the others only for `weir study`, `weir
-/// compare` and `weir history`.
+/// compare`, `weir history` and `weir journal`.
 pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'static str> {
     match path {
         "compare" => return found(&COMPARE, id, language),
         "history" => return found(&HISTORY, id, language),
+        path if path.starts_with("journal ") && !["help", "lang"].contains(&id) => {
+            return found(&JOURNAL, id, language);
+        }
         _ => {}
     }
     let is_known = path == "study" || ["help", "version", "lang"].contains(&id);
@@ -557,6 +592,8 @@ pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
         Language::Chinese if path.is_empty() => Some(AFTER[1]),
         Language::Korean if path == "compare" => Some(AFTER_COMPARE[0]),
         Language::Chinese if path == "compare" => Some(AFTER_COMPARE[1]),
+        Language::Korean if path == "journal print" => Some(AFTER_PRINT[0]),
+        Language::Chinese if path == "journal print" => Some(AFTER_PRINT[1]),
         _ => None,
     }
 }

@@ -36,6 +36,7 @@ mod order_client;
 mod order_cycles;
 mod order_frozen_disk;
 mod order_full_disk;
+mod order_journal;
 mod order_kill;
 mod order_new_session;
 mod order_notices;

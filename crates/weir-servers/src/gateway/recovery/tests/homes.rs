@@ -2,7 +2,10 @@
 //! removed.
 
 use super::*;
-use crate::gateway::worker_message::{home_record, next_epoch, session_record};
+use crate::{
+    gateway::worker_message::{home_record, next_epoch, session_record},
+    orders::ApplicationKind,
+};
 
 /// An upstream session of the first worker, in the exchange's first session.
 const KEY: u32 = 0;
@@ -22,7 +25,7 @@ fn home(home: u16, before: u64) -> [u8; 12] {
     home_record(EPOCH, home, before)
 }
 
-fn of_session(kind: u8, payload: &[u8]) -> (u16, RecordKind<'_>) {
+fn of_session(kind: ApplicationKind, payload: &[u8]) -> (u16, RecordKind<'_>) {
     (0, RecordKind::Application { kind, session: session_key(0, 0), payload })
 }
 
