@@ -120,6 +120,22 @@ pub fn differences(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference
     all
 }
 
+/// Facts that make two fingerprints different machines. A changed limit or sysctl does not.
+const SAME_MACHINE: [&str; 5] =
+    ["architecture", "cpu_model", "cpus_online", "kernel_release", "kernel_version"];
+
+/// Prefix of the facts of a generator's separate machine.
+const LOAD_HOST: &str = "load_host.";
+
+/// The differences that make it another machine, so that a study must not go on there: of the machine of the servers,
+/// and of that of the load where it is another.
+pub fn other_machine(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference> {
+    let mut all = differences(one, other);
+    let fact = |name: &str| name.strip_prefix(LOAD_HOST).unwrap_or(name).to_owned();
+    all.retain(|it| SAME_MACHINE.contains(&fact(&it.name).as_str()));
+    all
+}
+
 /// What differs between two records of one kind, by the paths of their fields; also what only one of them has.
 pub fn record_differences<R: Serialize>(one: &R, other: &R) -> Vec<FactDifference> {
     let mut values: BTreeMap<String, [String; 2]> = BTreeMap::new();
@@ -256,6 +272,27 @@ mod tests {
             [difference("cpus_allowed", "[0,1]", "[0]"), difference("limits.somaxconn", "4096", "128")];
         assert_eq!(differences(&old, &new), expected);
         assert_eq!(differences(&new, &new), []);
+    }
+
+    #[test]
+    fn another_machine_differs_in_what_it_is_and_not_in_its_settings() {
+        let here = Fingerprint {
+            cpu_model: "A CPU".to_owned(),
+            cpus_online: 2,
+            governor: Some("performance".to_owned()),
+            limits: BTreeMap::from([("somaxconn".to_owned(), "4096".to_owned())]),
+            ..Fingerprint::default()
+        };
+        let of_pair = |there: &Fingerprint| Fingerprint { load_host: Some(Box::new(here.clone())), ..there.clone() };
+        let names = |other: &Fingerprint| -> Vec<String> {
+            other_machine(&of_pair(&here), other).into_iter().map(|it| it.name).collect()
+        };
+        let tuned = Fingerprint { governor: Some("powersave".to_owned()), limits: BTreeMap::new(), ..here.clone() };
+        assert_eq!(names(&of_pair(&tuned)), [""; 0]);
+        let larger = Fingerprint { cpus_online: 64, ..here.clone() };
+        assert_eq!(names(&of_pair(&larger)), ["cpus_online"]);
+        let load_host = Some(Box::new(Fingerprint { cpu_model: "Another".to_owned(), ..here.clone() }));
+        assert_eq!(names(&Fingerprint { load_host, ..here.clone() }), ["load_host.cpu_model"]);
     }
 
     /// A change of one fact, and the name by which two records are then told apart.
