@@ -75,7 +75,9 @@ pub(super) fn run_round(
     let round = Round { weir: lab.weir, request, deadlines: lab.deadlines, files: &files };
     let mut servers = ServersThere::of(host, &serving, request.interrupt);
     let (arms, Stopped { network: there, .. }) = round.run(&mut servers, started)?;
-    let network = both(&network::read().since(&counters), &there);
+    let here = network::read().since(&counters);
+    // Counters of one namespace count once.
+    let network = if host.shares_network() { here } else { both(&here, &there) };
     let unread = CrossCoreReading::default();
     Ok(RoundOutcome { reading_before: unread, reading_after: unread, network, programs, arms })
 }

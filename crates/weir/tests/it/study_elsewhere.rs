@@ -77,6 +77,41 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
 }
 
 #[test]
+fn an_address_that_leads_back_to_the_load_is_refused_with_its_flag() {
+    let folder = folder("elsewhere-back");
+    if lacks_pair(&folder) {
+        return;
+    }
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
+    let study = format!("\"$WEIR\" study {file} --out {} --quiet --rsh \"ip netns exec b\"", shown(&out));
+    // Loopback leads nowhere else, and the second address is the laboratory's.
+    for address in ["127.0.0.1", "10.9.0.1"] {
+        let said = beside_b(&folder, &format!("{study} --server-address {address}"));
+        let flag = format!("--server-address {address} leads back to this machine");
+        expect_refusal(&said, 2, &[&flag, "leave the flag out"]);
+    }
+    let log = folder.join("log");
+    let serve = format!("ip netns exec b \"$WEIR\" serve echo --listen 127.0.0.1:7007 >{} 2>&1 &", shown(&log));
+    let ready = format!("until grep -q listening {}; do kill -0 $server || exit 1; done", shown(&log));
+    let arm = "--arm old=tcp://127.0.0.1:7007";
+    let line = format!("{serve} server=$!; trap \"kill $server\" EXIT; {ready}; {study} {arm}");
+    let said = beside_b(&folder, &line);
+    expect_refusal(&said, 2, &["--arm old: 127.0.0.1:7007 leads back to this machine", "--arm old=http://HOST:PORT"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_command_that_stays_on_this_machine_shares_its_loopback() {
+    let folder = folder("elsewhere-shared");
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
+    let way = format!("env XDG_CACHE_HOME={}", shown(&folder.join("cache")));
+    let words = ["--rsh", &way, "--server-address", "127.0.0.1", "--dry-run"];
+    let said = weir(&[&["study", &file, "--out", shown(&out)], &words[..]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stderr.contains("and listen at 127.0.0.1"), "{}", said.stderr);
+}
+
+#[test]
 fn the_doctor_looks_at_another_host() {
     let folder = folder("elsewhere-doctor");
     let way = format!("env XDG_CACHE_HOME={}", shown(&folder.join("cache")));
