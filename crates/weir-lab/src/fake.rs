@@ -117,6 +117,8 @@ pub struct FakeLauncher {
     pub lag_share: f64,
     /// Sets the interrupt flag inside this trial (from 0), as Ctrl-C during a trial does.
     pub interrupt_in_trial: Option<u32>,
+    /// How long a question to another host of the servers takes; `None` if they run on this machine.
+    pub control_delay_ns: Option<u64>,
     /// Trials run so far, in all arms.
     pub trials: u32,
     /// Arms and cells for which the session asked whether this machine can run them.
@@ -158,6 +160,7 @@ impl FakeLauncher {
             generator_us_per_message: 1.0,
             lag_share: 0.03,
             interrupt_in_trial: None,
+            control_delay_ns: None,
             trials: 0,
             asked: RefCell::default(),
             seed,
@@ -334,6 +337,10 @@ impl Launcher for FakeLauncher {
         let cells = spec.cells.iter().map(|cell| cell.id.clone()).collect();
         self.asked.borrow_mut().push((arms, cells));
         Ok(())
+    }
+
+    fn control_delay_ns(&self) -> Option<u64> {
+        self.control_delay_ns
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {

@@ -210,6 +210,12 @@ pub trait Launcher {
         Ok(())
     }
 
+    /// How long a question to another host of the servers takes that asks for nothing, in nanoseconds; `None` if they
+    /// run on this machine.
+    fn control_delay_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Runs one trial; when it returns, no child of the trial is left, whatever the outcome.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError>;
 

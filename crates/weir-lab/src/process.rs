@@ -159,23 +159,27 @@ impl ProcessLauncher {
         spec: &StudySpec,
         deadlines: Deadlines,
         (host, address): (Rc<RefCell<RemoteHost>>, IpAddr),
+        interrupt: &AtomicBool,
     ) -> Result<Self, LaunchError> {
         elsewhere::check(spec)?;
-        let prepared = host.borrow_mut().prepare(spec, address)?;
+        let prepared = host.borrow_mut().prepare(spec, address, interrupt)?;
         // Servers that run before the study run on that host.
         let arms = spec.arms.iter().filter(|arm| arm.running().is_none()).cloned().collect();
         let own = Self::new(weir, &StudySpec { arms, ..spec.clone() }, deadlines);
         Ok(Self { pair: None, elsewhere: Some(Elsewhere { host, prepared }), ..own })
     }
 
-    /// What a study needs to know of the machine whose servers this launcher would start.
+    /// What a study needs to know of the machine whose servers this launcher would start. A generator on this machine
+    /// would need more descriptors than a server, and is checked then.
     fn prepared(&self, spec: &StudySpec) -> Prepared {
+        let checked = self.check_servers(spec);
+        let checked = checked.and_then(|()| descriptors::check_servers(spec, connection_budget()));
         Prepared {
             programs: self.programs(spec),
             program_builds: self.program_builds(spec),
             looked_for: self.looked_for(),
             missing: self.missing(spec),
-            refused: self.check_servers(spec).err().map(Into::into),
+            refused: checked.err().map(Into::into),
         }
     }
 
@@ -323,6 +327,11 @@ impl Launcher for ProcessLauncher {
             }
             None => self.check_servers(spec),
         }
+    }
+
+    fn control_delay_ns(&self) -> Option<u64> {
+        let delay = self.elsewhere.as_ref()?.host.borrow().delay();
+        Some(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {

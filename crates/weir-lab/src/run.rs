@@ -34,7 +34,7 @@ use weir_judge::{
 use weir_record::{
     finding::Finding,
     load::LoadReport,
-    machine::{FactDifference, Fingerprint, NetworkCounters, differences},
+    machine::{FactDifference, Fingerprint, NetworkCounters, other_machine},
     protocol::ProtocolRow,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, StudySpec, Subject},
     study::{MissingArm, StudyResult},
@@ -157,9 +157,7 @@ pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Re
     let _lock = if folder.is_dir() { Some(lock(folder)?) } else { None };
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
-    let mut differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
-    let fact = |name: &str| name.strip_prefix(LOAD_HOST).unwrap_or(name).to_owned();
-    differences.retain(|it| SAME_MACHINE.contains(&fact(&it.name).as_str()));
+    let differences = other_machine(&store.study().map_err(wrap)?.fingerprint, here);
     if !differences.is_empty() {
         return Err(RunError::OtherMachine { differences });
     }
@@ -264,6 +262,7 @@ impl Session<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
+        self.lengthen_for_delay()?;
         let mut refused = self.callbacks.launcher.missing(&self.header.spec);
         refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name)));
         self.refused = refused;
@@ -745,13 +744,6 @@ fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
         _ => None,
     }
 }
-
-/// Prefix of the facts of a generator's separate machine.
-const LOAD_HOST: &str = "load_host.";
-
-/// Facts that make two fingerprints different machines. A changed limit or sysctl does not.
-const SAME_MACHINE: [&str; 5] =
-    ["architecture", "cpu_model", "cpus_online", "kernel_release", "kernel_version"];
 
 fn nanoseconds(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)

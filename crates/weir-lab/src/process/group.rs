@@ -126,8 +126,12 @@ impl Group {
     /// then on the child's input is non-blocking.
     ///
     /// # Errors
-    /// If the child no longer reads, or has not taken all of it by the deadline.
-    pub(crate) fn say_by(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    /// If the child no longer reads, or `is_over` says that the wait for it is over.
+    pub(crate) fn say_unless(
+        &mut self,
+        mut bytes: &[u8],
+        mut is_over: impl FnMut() -> bool,
+    ) -> io::Result<()> {
         let Some(mut stdin) = self.stdin.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let set = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
         let mut said = set.map_err(io::Error::from);
@@ -136,7 +140,7 @@ impl Group {
                 Ok(length) => bytes = &bytes[length..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => said = Err(error),
-                Err(_) if Instant::now() >= deadline => said = Err(io::ErrorKind::TimedOut.into()),
+                Err(_) if is_over() => said = Err(io::ErrorKind::TimedOut.into()),
                 Err(_) => {
                     wait_writable(&stdin, TICK);
                     self.drain();
@@ -147,10 +151,12 @@ impl Group {
         said
     }
 
-    /// Closes its input, and waits at most this long until it has ended by itself.
+    /// Closes its input, and waits at most this long until it has ended by itself. Nothing happens if its input was
+    /// closed before.
     pub(crate) fn hang_up(&mut self, longest: Duration) {
-        drop(self.stdin.take());
-        self.wait(longest);
+        if self.stdin.take().is_some() {
+            self.wait(longest);
+        }
     }
 
     /// Takes the next line of its output, after waiting for at most a tick.
@@ -280,5 +286,25 @@ impl Drop for Group {
     fn drop(&mut self) {
         // A group that cannot be killed or reaped is gone.
         let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_nobody_reads_are_given_up_when_the_wait_is_over() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -STOP $$"]);
+        let mut child = Group::start(&mut command, Bond::CleansUp).expect("it starts");
+        let mut looks = 0;
+        let said = child.say_unless(&vec![0; 1 << 20], || {
+            looks += 1;
+            looks > 1
+        });
+        child.signal(Signal::KILL);
+        assert_eq!(said.expect_err("it is stopped").kind(), io::ErrorKind::TimedOut);
+        assert_eq!(looks, 2);
     }
 }

@@ -389,8 +389,12 @@ impl RoundServers for HostedRound<'_> {
         Ok(self.answer(command)?)
     }
 
-    fn are_elsewhere(&self) -> bool {
-        false
+    fn host(&self) -> Option<&str> {
+        None
+    }
+
+    fn share_network(&self) -> bool {
+        true
     }
 }
 

@@ -17,7 +17,8 @@
 //!    the program's SHA-256. If it is not, the laboratory sends its bytes. The shell checks the program by that hash
 //!    each time before it replaces itself with it (`exec`).
 //! 3. From then on lines of JSON go both ways ([`codec`]): a numbered question, then its answer, one at a time. Each
-//!    line has a bounded length, and each answer a deadline.
+//!    line has a bounded length, and each answer a deadline, which an interruption shortens ([`wait`]). The laboratory
+//!    counts on an answer only if it fits its question ([`fit`]), and text of the other side is escaped ([`escape`]).
 //!
 //! Clocks of two hosts are never subtracted. CPU time is a difference of two readings of the agent's clocks; the
 //! generator measures latency. The agent reads a clock only after the generator has reported that nothing is in flight,
@@ -30,14 +31,18 @@
 //! files are removed when the next agent begins. A lock lets one agent at a time work for a user on a host.
 //!
 //! If a host is lost in a round, that round is excluded with the reason. The next round makes a new connection; if
-//! that fails, the session ends with the blocks it has stored and can be resumed.
+//! that fails, the session ends with the blocks it has stored and can be resumed. Each round begins with a question, so
+//! that a connection that was lost since the last one costs no round. An agent that is asked nothing for long ends.
 
 mod agent;
 mod bootstrap;
 mod codec;
+mod escape;
+mod fit;
 mod host;
 mod link;
 mod transport;
+mod wait;
 
 pub use agent::{Agent, AgentError, Facts};
 pub use host::RemoteHost;

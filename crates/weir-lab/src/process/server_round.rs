@@ -111,7 +111,8 @@ impl Round<'_> {
         there: &[usize],
         may_trace: bool,
     ) -> Result<Vec<Option<LoadReport>>, Broken> {
-        let mut generator = Generator::start(self, arms, there)?;
+        let (mut generator, unopened) = Generator::start(self, arms, there)?;
+        blame_unopened(servers, arms, there, unopened)?;
         done(servers.ask(RoundCommand::Rest { arms: unfailed(arms) })?)?;
         self.warm_up(servers, &mut generator, arms, there)?;
         done(servers.ask(RoundCommand::BeginTimed)?)?;
@@ -303,7 +304,7 @@ impl Arrivals {
 }
 
 /// The generator's counters at one edge of a slice. If the servers run on this machine, its CPU time counts as the
-/// machine's and its segments are in the servers' counter. Otherwise its segments are added to those of the servers.
+/// machine's. If they have its network namespace, its segments are in their counter; otherwise they are added to it.
 struct OwnEdge {
     cpu_ns: u64,
     segments_sent: u64,
@@ -318,11 +319,11 @@ impl OwnEdge {
     }
 
     fn generator_cpu_ns(generator: &Generator, servers: &dyn RoundServers) -> u64 {
-        if servers.are_elsewhere() { 0 } else { family_cpu_ns(generator.group.pid()) }
+        if servers.host().is_some() { 0 } else { family_cpu_ns(generator.group.pid()) }
     }
 
     fn segments_sent(servers: &dyn RoundServers) -> u64 {
-        if servers.are_elsewhere() { network::segments_sent() } else { 0 }
+        if servers.share_network() { 0 } else { network::segments_sent() }
     }
 }
 
@@ -362,6 +363,43 @@ impl Ran {
 /// The arms that have not failed.
 fn unfailed(arms: &[Arm]) -> Vec<u32> {
     arms.iter().enumerate().filter(|(_, arm)| arm.failure.is_none()).map(|(place, _)| number(place)).collect()
+}
+
+/// A server to which the generator could not open all connections.
+struct Unopened {
+    /// Its index among the arms.
+    index: usize,
+    /// Whether it accepted no connection at all.
+    is_silent: bool,
+    /// What the generator reports.
+    reason: String,
+}
+
+/// Blames servers that did not accept all connections, after a question to each: a host that was lost accepts none
+/// either, and does not answer. If no server of another host accepts a connection and all of them run, the way to them
+/// is lost.
+fn blame_unopened(
+    servers: &mut dyn RoundServers,
+    arms: &mut [Arm],
+    there: &[usize],
+    unopened: Vec<Unopened>,
+) -> Result<(), Broken> {
+    let mut found = Vec::with_capacity(unopened.len());
+    for Unopened { index, is_silent, reason } in unopened {
+        found.push((index, is_silent, ended(servers, number(index), true)?, reason));
+    }
+    let unreached = found.iter().filter(|(_, is_silent, ended, _)| *is_silent && ended.is_none()).count();
+    if let (Some(host), [(.., reason), ..]) = (servers.host(), found.as_slice())
+        && unreached == there.len()
+    {
+        return Err(Broken::Lost(format!(
+            "{host}: its servers run and none can be reached from here: {reason}"
+        )));
+    }
+    for (index, _, ended, reason) in found {
+        arms[index].failure = Some(ended.unwrap_or(TrialFailure::Server { reason }));
+    }
+    Ok(())
 }
 
 /// Why an arm has ended, if it has.
@@ -469,6 +507,63 @@ mod tests {
     use weir_judge::sample;
 
     use super::*;
+
+    /// Servers of another host that give one answer to all questions.
+    struct Elsewhere(Result<RoundAnswer, String>);
+
+    impl RoundServers for Elsewhere {
+        fn ask(&mut self, _: RoundCommand) -> Result<RoundAnswer, NoAnswer> {
+            self.0.clone().map_err(NoAnswer::Lost)
+        }
+
+        fn host(&self) -> Option<&str> {
+            Some("b")
+        }
+
+        fn share_network(&self) -> bool {
+            false
+        }
+    }
+
+    /// The failures of three arms after these of them accepted no connection, or why the round is over.
+    fn blamed(answer: Result<RoundAnswer, String>, silent: &[usize]) -> Result<Vec<Option<String>>, String> {
+        let server = |_| Arm::of(Ok(Started { address: "10.9.0.2:7".to_owned(), is_process: true }));
+        let mut arms: Vec<Arm> = (0..3).map(server).collect();
+        let unopened = silent.iter().map(|index| Unopened {
+            index: *index,
+            is_silent: true,
+            reason: "accepted 0 of 7 connections: timed out".to_owned(),
+        });
+        match blame_unopened(&mut Elsewhere(answer), &mut arms, &[0, 1, 2], unopened.collect()) {
+            Ok(()) => Ok(arms
+                .into_iter()
+                .map(|arm| match arm.failure? {
+                    TrialFailure::Server { reason } => Some(reason),
+                    other => Some(format!("{other:?}")),
+                })
+                .collect()),
+            Err(Broken::Lost(reason)) => Err(reason),
+            Err(_) => Err("another cause".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_lost_while_connections_open_is_blamed_and_not_its_servers() {
+        let lost = "b: the way to it exited with status 255".to_owned();
+        assert_eq!(blamed(Err(lost.clone()), &[0, 1, 2]), Err(lost.clone()));
+        assert_eq!(blamed(Err(lost.clone()), &[2]), Err(lost));
+        let runs = || Ok(RoundAnswer::HasEnded(None));
+        let one = Some("accepted 0 of 7 connections: timed out".to_owned());
+        assert_eq!(blamed(runs(), &[1]), Ok(vec![None, one, None]), "the others can be reached");
+        let way = blamed(runs(), &[0, 1, 2]).expect_err("no server can be reached");
+        assert_eq!(
+            way,
+            "b: its servers run and none can be reached from here: accepted 0 of 7 connections: timed out"
+        );
+        let died = TrialFailure::Server { reason: "had enough".to_owned() };
+        let all = blamed(Ok(RoundAnswer::HasEnded(Some(died))), &[0, 1, 2]);
+        assert_eq!(all, Ok(vec![Some("had enough".to_owned()); 3]));
+    }
 
     #[test]
     fn an_arm_is_given_up_for_a_round_that_answers_less_than_half_of_what_it_is_primed_with() {

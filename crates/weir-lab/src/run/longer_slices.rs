@@ -1,4 +1,4 @@
-//! Lengthens the slices of a cell whose arms are slower than its plan assumed.
+//! Lengthens the slices of a cell whose arms, or whose servers' host, are slower than its plan assumed.
 //!
 //! A plan has to guess how long a message takes. Once a cell has rounds, its slowest arm shows how long a slice must
 //! be to hold enough messages on each connection, and later rounds have slices of that length. Earlier rounds stay:
@@ -23,6 +23,19 @@ use crate::{
 const ROOM: f64 = 1.2;
 
 impl Session<'_> {
+    /// Lengthens slices if a question to the host of the servers takes longer now than when the study was planned. The
+    /// longest time is stored.
+    pub(super) fn lengthen_for_delay(&mut self) -> Result<(), Stop> {
+        let Some(delay_ns) = self.callbacks.launcher.control_delay_ns() else { return Ok(()) };
+        let spec = &mut self.header.spec;
+        let Some(there) = spec.server_host.as_mut().filter(|there| there.control_delay_ns < delay_ns) else {
+            return Ok(());
+        };
+        there.control_delay_ns = delay_ns;
+        alternation::lengthen_for_delay(spec, delay_ns);
+        self.store_spec()
+    }
+
     /// Lengthens the slices of a cell if they are too short for its slowest arm and there is time for longer ones: a
     /// study that is cut decides nothing. The new length is stored as rates are.
     pub(super) fn lengthen_slices(&mut self, index: usize) -> Result<(), Stop> {

@@ -17,7 +17,7 @@ use weir_record::{
     check::CheckName,
     finding::{ExclusionKind, Finding, Stopped},
     machine::Fingerprint,
-    spec::{CellRole, CellSpec, StudySpec},
+    spec::{CellRole, CellSpec, ServerHost, StudySpec},
     study::MissingArm,
     trial::Exclusion,
     verdict::Verdict,
@@ -435,6 +435,43 @@ fn a_disk_that_fills_up_is_reported_with_what_is_kept_and_the_study_goes_on_late
     let resumed =
         resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("there is space again");
     assert_eq!((resumed.ended, resumed.trials.len()), (Ended::Complete, 120));
+}
+
+#[test]
+fn slices_are_long_against_the_questions_of_the_session_that_resumes() {
+    const MILLISECOND_NS: u64 = 1_000_000;
+    let folder = fresh_folder("delay");
+    let mut spec = study(&["epoll", "uring"], 4, SEED);
+    alternation::apply(&mut spec);
+    spec.server_host = Some(ServerHost { control_delay_ns: MILLISECOND_NS / 5, ..ServerHost::default() });
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.control_delay_ns = Some(MILLISECOND_NS / 5);
+    let interrupt = AtomicBool::new(false);
+    let mut progress = |event: &Event| {
+        interrupt.fetch_or(matches!(event, Event::BlockStored { .. }), Ordering::Relaxed);
+    };
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
+    let first = run::start(&folder, &new_study(spec), callbacks).expect("it stores what it has");
+    assert_eq!(first.ended, Ended::Interrupted);
+    let planned = |outcome: &Outcome| {
+        let spec = &outcome.result.spec;
+        let slice_ns = spec.cells[0].alternation.expect("they take turns").slice_ns;
+        let delay_ns = spec.server_host.as_ref().expect("it is another host").control_delay_ns;
+        (slice_ns / MILLISECOND_NS, delay_ns)
+    };
+    assert_eq!(planned(&first), (25, MILLISECOND_NS / 5));
+    launcher.control_delay_ns = Some(5 * MILLISECOND_NS);
+    let slower = resume(&folder, &mut launcher, &NEVER).expect("it goes on");
+    assert_eq!(planned(&slower), (200, 5 * MILLISECOND_NS));
+    let lengths: Vec<u64> = slower
+        .trials
+        .iter()
+        .filter_map(|trial| Some(trial.slices.first()?.length_ns / MILLISECOND_NS))
+        .collect();
+    assert_eq!((lengths.first(), lengths.last()), (Some(&25), Some(&200)), "earlier rounds stay");
+    launcher.control_delay_ns = Some(MILLISECOND_NS / 5);
+    let faster = resume(&folder, &mut launcher, &NEVER).expect("it is complete");
+    assert_eq!(planned(&faster), (200, 5 * MILLISECOND_NS), "the longest time is stored");
 }
 
 #[test]

@@ -87,8 +87,8 @@ fn in_turns(mut spec: StudySpec) -> StudySpec {
 
 fn launcher(spec: &StudySpec, host: &Rc<RefCell<RemoteHost>>) -> ProcessLauncher {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    ProcessLauncher::elsewhere(this_program(), spec, DEADLINES, (Rc::clone(host), address))
-        .expect("it is told")
+    let host = (Rc::clone(host), address);
+    ProcessLauncher::elsewhere(this_program(), spec, DEADLINES, host, &calm()).expect("it is told")
 }
 
 fn round(
@@ -204,7 +204,7 @@ pub fn a_way_that_is_lost_costs_its_round_and_leaves_nothing() {
 }
 
 /// The agent is stopped in a separate session, so that it neither sees the end of its input nor ends with the
-/// transport.
+/// transport. It is lost between two rounds, so the next round connects again and none is lost.
 pub fn an_agent_that_does_not_notice_is_ended_by_the_next_of_its_session() {
     let there = There::new("partition");
     let spec = in_turns(spec("epoll", roles::REPORT));
@@ -217,8 +217,6 @@ pub fn an_agent_that_does_not_notice_is_ended_by_the_next_of_its_session() {
     };
     signal(agent, Signal::STOP);
     signal(host.borrow().pid().expect("it is connected").cast_signed(), Signal::KILL);
-    let lost = round(&mut launcher, &spec, (SLICE, None), &calm()).expect("one round may be lost");
-    assert!(lost.arms.iter().all(|arm| matches!(arm, Err(TrialFailure::Host { .. }))));
     assert_eq!(arms(round(&mut launcher, &spec, (SLICE, None), &calm())).len(), 3);
     drop((launcher, host));
     there.expect_clean();
@@ -236,11 +234,103 @@ pub fn a_host_that_does_not_come_back_ends_the_session() {
     let pid = host.borrow().pid().expect("it is connected");
     fs::remove_file(&flag).expect("it is there");
     kill_process(Pid::from_raw(pid.cast_signed()).expect("a process"), Signal::KILL).expect("it runs");
-    let lost = round(&mut launcher, &spec, (SLICE, None), &calm()).expect("one round may be lost");
-    assert!(lost.arms.iter().all(|arm| matches!(arm, Err(TrialFailure::Host { .. }))));
     let error = round(&mut launcher, &spec, (SLICE, None), &calm()).expect_err("it is gone").to_string();
     assert!(error.contains("there: the way to it exited with status 255: no route"), "{error}");
     expect_none(&there.mark);
+}
+
+/// All arms of a round whose host was lost, with the reason.
+fn lost(outcome: Result<RoundOutcome, LaunchError>) -> String {
+    let reason = |arm: Result<Sliced, TrialFailure>| match arm {
+        Err(TrialFailure::Host { reason }) => reason,
+        other => panic!("it was lost: {other:?}"),
+    };
+    let mut reasons: Vec<String> =
+        outcome.expect("the session goes on").arms.into_iter().map(reason).collect();
+    reasons.dedup();
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    reasons.swap_remove(0)
+}
+
+pub fn a_host_that_is_lost_while_connections_open_is_blamed() {
+    for (role, said) in [
+        (roles::CUT, "there: the way to it was killed by signal 9"),
+        (roles::UNREACHED, "there: its servers run and none can be reached from here: accepted 0 of 12"),
+    ] {
+        let there = There::new(&format!("unreached-{role}"));
+        let spec = in_turns(spec("epoll", role));
+        let host = there.host(there.way());
+        let mut launcher = launcher(&spec, &host);
+        let reason = lost(round(&mut launcher, &spec, (SLICE, None), &calm()));
+        assert!(reason.contains(said), "{reason}");
+        drop((launcher, host));
+        expect_none(&there.mark);
+    }
+}
+
+pub fn a_wrong_answer_costs_its_round() {
+    // The first would be an index outside of the round, the second a trial less.
+    for (name, change, said) in [
+        (
+            "more",
+            "s/\"arms\":\\[{\"Ok\"/\"arms\":[{\"Ok\":{\"address\":\"127.0.0.1:1\",\"is_process\":true}},{\"Ok\"/",
+            "asked for 3 servers, and told of 4",
+        ),
+        ("fewer", "s/\"programs\":\\[.*\\]/\"programs\":[]/", "of files of 0"),
+        ("another", "s/{\"totals\":\\[.*\\]}/\"done\"/", "it answered another command"),
+        ("none", "s/\"programs\":\\[.*/\"programs\":[/", "none of ours"),
+    ] {
+        let there = There::new(&format!("wrong-{name}"));
+        let spec = in_turns(spec("epoll", roles::REPORT));
+        let script = format!("\"$0\" \"$@\" | sed -u '{change}'");
+        let host = there.host(there.way_with(&["sh", "-c", &script]));
+        let mut launcher = launcher(&spec, &host);
+        let reason = lost(round(&mut launcher, &spec, (SLICE, None), &calm()));
+        assert!(reason.starts_with("there: ") && reason.contains(said), "{name}: {reason}");
+        drop((launcher, host));
+        there.expect_clean();
+    }
+}
+
+pub fn what_a_host_says_moves_no_cursor() {
+    let there = There::new("escapes");
+    let script = "printf 'a\\033[2Jb\\n'; printf 'no \\033]0;route\\007\\n' >&2; exit 3";
+    let way = there.way_with(&["sh", "-c", script]);
+    let error = RemoteHost::connect(way, &calm()).expect_err("there is no agent").to_string();
+    for words in ["no \\u{1b}]0;route\\u{7}", "it said: a\\u{1b}[2Jb"] {
+        assert!(error.contains(words), "no {words:?}: {error:?}");
+    }
+    let script = "printf 'odd \\033[31m\\n' >&2; exec \"$0\" \"$@\"";
+    let host = there.host(there.way_with(&["sh", "-c", script]));
+    let said = host.borrow_mut().take_said();
+    assert_eq!(said, ["there: odd \\u{1b}[31m"]);
+    drop(host);
+    there.expect_clean();
+}
+
+/// The load would reach this machine, and its answers would be taken for those of the other.
+pub fn an_address_that_leads_back_is_refused_unless_the_network_is_shared() {
+    let there = There::new("back");
+    let host = there.host(there.way_with(&[&format!("{}=another", roles::APART)]));
+    let spec = in_turns(spec("epoll", roles::REPORT));
+    let own = weir_evidence::network::own_addresses();
+    let own = own.iter().map(IpAddr::to_string);
+    for address in ["127.0.0.1", "127.9.9.9", "0.0.0.0", "::1"].map(str::to_owned).into_iter().chain(own) {
+        let host = (Rc::clone(&host), address.parse().expect("an address"));
+        let launcher = ProcessLauncher::elsewhere(this_program(), &spec, DEADLINES, host, &calm());
+        let refused = launcher.expect_err("it leads back").to_string();
+        for words in
+            [&format!("--server-address {address} leads back"), "an address of there that this machine"]
+        {
+            assert!(refused.contains(words), "no {words:?}: {refused}");
+        }
+    }
+    drop(host);
+    // Both sides have one loopback here, as all other tests of this file assume.
+    let host = there.host(there.way());
+    drop(launcher(&spec, &host));
+    drop(host);
+    there.expect_clean();
 }
 
 pub fn an_interrupted_round_elsewhere_leaves_nothing() {
@@ -305,8 +395,8 @@ pub fn what_cannot_be_run_elsewhere_is_refused() {
     let whole = spec("epoll", roles::REPORT);
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let tell = |spec: &StudySpec, address: IpAddr| {
-        let launcher =
-            ProcessLauncher::elsewhere(this_program(), spec, DEADLINES, (Rc::clone(&host), address));
+        let host = (Rc::clone(&host), address);
+        let launcher = ProcessLauncher::elsewhere(this_program(), spec, DEADLINES, host, &calm());
         launcher.expect_err("it cannot").to_string()
     };
     let refused = tell(&whole, address);

@@ -53,7 +53,7 @@ const DEADLINES: Deadlines = Deadlines {
 const SEED: u64 = 5;
 
 /// The tests by their names.
-const TESTS: [(&str, fn()); 48] = [
+const TESTS: [(&str, fn()); 52] = [
     ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
     ("what servers are started from is noted", what_servers_are_started_from_is_noted),
     ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
@@ -126,6 +126,16 @@ const TESTS: [(&str, fn()); 48] = [
     (
         "a host that does not come back ends the session",
         elsewhere::a_host_that_does_not_come_back_ends_the_session,
+    ),
+    (
+        "a host that is lost while connections open is blamed",
+        elsewhere::a_host_that_is_lost_while_connections_open_is_blamed,
+    ),
+    ("a wrong answer costs its round", elsewhere::a_wrong_answer_costs_its_round),
+    ("what a host says moves no cursor", elsewhere::what_a_host_says_moves_no_cursor),
+    (
+        "an address that leads back is refused unless the network is shared",
+        elsewhere::an_address_that_leads_back_is_refused_unless_the_network_is_shared,
     ),
     (
         "an interrupted round elsewhere leaves nothing",

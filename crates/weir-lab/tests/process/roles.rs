@@ -45,6 +45,15 @@ pub const SILENT: u32 = 9;
 /// In a round: the report gives the number of a server's untimed slices as missed starts.
 pub const COUNTS: u32 = 10;
 
+/// In a round: no connection to any server.
+pub const UNREACHED: u32 = 12;
+
+/// In a round: the same, after every other process that the laboratory started was killed.
+pub const CUT: u32 = 13;
+
+/// Variable of an agent that makes it seem to be in this network namespace.
+pub const APART: &str = "WEIR_TEST_NETWORK";
+
 /// In a round: the first priming takes longer than a generator may, unless its cell lets it wait for an answer.
 pub const WAITS: u32 = 11;
 const LONG_PRIME: Duration = Duration::from_millis(2_000);
@@ -107,6 +116,8 @@ fn agent(session: &str) {
         congestion_controls: Vec::new(),
         reached_at: None,
         addresses: Vec::new(),
+        // A test may ask for an agent that seems to be on another network.
+        network: env::var(APART).unwrap_or_else(|_| weir_evidence::network::namespace()),
     };
     let interrupt = Arc::new(AtomicBool::new(false));
     let agent = Agent {
@@ -274,6 +285,13 @@ fn load_slices() {
     {
         (*opened, *failure) = (0, Some("connection refused".to_owned()));
     }
+    if connections == CUT {
+        kill_siblings();
+    }
+    if matches!(connections, UNREACHED | CUT) {
+        opened.fill(0);
+        failures.fill(Some("timed out".to_owned()));
+    }
     if connections == LATE {
         take(CONNECTED);
     }
@@ -318,6 +336,17 @@ fn load_slices() {
                 return;
             }
         }
+    }
+}
+
+/// Kills all other children of the process that started this one.
+fn kill_siblings() {
+    let (parent, own) = (std::os::unix::process::parent_id(), std::process::id().cast_signed());
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.expect("the kernel lists children");
+    for pid in children.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|pid: &i32| *pid != own)
+    {
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
     }
 }
 

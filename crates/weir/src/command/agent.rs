@@ -50,6 +50,7 @@ fn facts() -> Facts {
         congestion_controls: study_plan::congestion_controls(),
         reached_at: reached_at(&env::var("SSH_CONNECTION").unwrap_or_default()),
         addresses: weir_evidence::network::own_addresses(),
+        network: weir_evidence::network::namespace(),
     }
 }
 

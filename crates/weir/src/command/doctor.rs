@@ -23,7 +23,9 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
             let Some(mut host) = study_host::connect(&there, &interrupt)? else {
                 return Ok(Exit::Interrupted);
             };
-            host.doctor().map_err(study_host::refused)?
+            let found = study_host::unless_ended(host.doctor(&interrupt))?;
+            let Some(found) = found else { return Ok(Exit::Interrupted) };
+            found
         }
     };
     if arguments.json {

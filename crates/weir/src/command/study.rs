@@ -143,7 +143,8 @@ impl Host {
         if study_storage::prepare_what_can_be(&mut study.spec, path, &self.interrupt)? == Ready::Interrupted {
             return Ok(None);
         }
-        let processes = machines.launcher(&self.program, &study.spec)?;
+        let processes = machines.launcher(&self.program, &study.spec, &self.interrupt)?;
+        let Some(processes) = processes else { return Ok(None) };
         study.fingerprint.programs = processes.programs(&study.spec);
         study.fingerprint.program_builds = processes.program_builds(&study.spec);
         study.fingerprint.running = processes.running();
@@ -167,11 +168,12 @@ impl Host {
         if study_storage::prepare(&spec, folder, &self.interrupt)? == Ready::Interrupted {
             return Ok(None);
         }
-        let processes = machines.launcher(&self.program, &spec)?;
+        let processes = machines.launcher(&self.program, &spec, &self.interrupt)?;
+        let Some(processes) = processes else { return Ok(None) };
         let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
         let running = processes.running();
         let here = Fingerprint { programs, program_builds, running, ..machines.fingerprint.clone() };
-        tell_changes(&began, &here, self.language);
+        study_host::tell_changes(differences(&began, &here), self.language);
         let simulator = Simulator::new(&spec)?;
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), simulator);
         let run = |callbacks: Callbacks<'_>| run::resume(folder, &here, callbacks);
@@ -190,13 +192,13 @@ impl Host {
         let mut progress = |event: &Event| {
             if matches!(event, Event::TrialFinished { .. }) {
                 orphans::end_but(machines.transport());
-                machines.tell_said();
+                machines.tell_said(self.language);
             }
             display.show(event);
         };
         let outcome = run(Callbacks { launcher, interrupt: &self.interrupt, progress: &mut progress });
         orphans::end_but(machines.transport());
-        machines.tell_said();
+        machines.tell_said(self.language);
         let outcome = outcome?;
         display.end();
         Ok(outcome)
@@ -208,19 +210,6 @@ impl Host {
         report::set_beside(&mut run.result, self.observed.clone());
         stored_folders::set_among(&mut run, folder);
         run
-    }
-}
-
-/// Reports changes of the machine since the study began.
-fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
-    for it in differences(began, here) {
-        let (name, then, now) = (it.name, it.one, it.other);
-        output::tell(&localized!(
-            language,
-            "changed since the study began: {name}, {then} then, {now} now",
-            "실험을 시작한 뒤 바뀐 항목: {name}, 시작할 때 {then}, 지금 {now}",
-            "实验开始后有变化：{name}，开始时 {then}，现在 {now}",
-        ));
     }
 }
 
@@ -327,9 +316,8 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let asked = study_host::asked(arguments)?;
-    let Some(machines) = Machines::find(asked, &*signals::stop_flag()?, language)? else {
-        return Ok(Exit::Interrupted);
-    };
+    let interrupt = signals::stop_flag()?;
+    let Some(machines) = Machines::find(asked, &interrupt, language)? else { return Ok(Exit::Interrupted) };
     let study = written.study(arguments, &machines)?;
     check_thresholds(arguments, &study.spec)?;
     let earlier = arguments.earlier.as_deref();
@@ -337,7 +325,8 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     let mut missing_arms = study.missing_arms;
     // Missing programs are reported now, and not when the study should run.
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
-    let processes = machines.launcher(&program, &study.spec)?;
+    let processes = machines.launcher(&program, &study.spec, &interrupt)?;
+    let Some(processes) = processes else { return Ok(Exit::Interrupted) };
     missing_arms.extend(processes.missing(&study.spec));
     let study = study_file::Study { spec: study.spec, missing_arms };
     let running = outline::running(&processes.looked_for(), language);

@@ -4,6 +4,7 @@
 use std::{cell::RefCell, net::IpAddr, path::Path, rc::Rc, sync::atomic::AtomicBool, time::Duration};
 
 use anyhow::Result;
+use weir_evidence::load_link;
 use weir_lab::{
     host_defaults::DriverFound,
     launch::LaunchError,
@@ -11,7 +12,7 @@ use weir_lab::{
     run::RunError,
 };
 use weir_record::{
-    machine::Fingerprint,
+    machine::{FactDifference, Fingerprint},
     spec::{ServerHost, StudySpec},
 };
 use weir_report::{Language, localized};
@@ -55,15 +56,21 @@ impl Machines {
     ) -> Result<Option<Self>> {
         let here = Self::here();
         let Some(asked) = asked else { return Ok(Some(here)) };
-        let Some(host) = connect(&asked, interrupt)? else { return Ok(None) };
+        let Some(mut host) = connect(&asked, interrupt)? else { return Ok(None) };
         let address = match asked.address.parse() {
             Ok(address) => address,
             Err(_) => host.address().map_err(refused)?,
         };
+        host.check_address(address).map_err(refused)?;
+        if unless_ended(host.find_load_link(address, interrupt))?.is_none() {
+            return Ok(None);
+        }
         let delay = host.delay();
         tell_found(&host, address, delay, language);
         let facts = host.facts();
-        let load_host = Some(Box::new(here.fingerprint));
+        let interface = if host.shares_network() { None } else { load_link::towards(address) };
+        let load_link = load_link::facts_of(interface.as_deref());
+        let load_host = Some(Box::new(Fingerprint { load_link, ..here.fingerprint }));
         let fingerprint = Fingerprint { load_host, ..facts.fingerprint.clone() };
         let (drivers, congestion_controls) = (facts.drivers.clone(), facts.congestion_controls.clone());
         let control_delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
@@ -73,16 +80,19 @@ impl Machines {
         Ok(Some(Self { fingerprint, elsewhere }))
     }
 
-    /// A launcher that runs servers on their host.
-    pub(super) fn launcher(&self, program: &Path, spec: &StudySpec) -> Result<ProcessLauncher> {
+    /// A launcher that runs servers on their host. `None` if the user ended its preparation.
+    pub(super) fn launcher(
+        &self,
+        program: &Path,
+        spec: &StudySpec,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<ProcessLauncher>> {
         let (program, deadlines) = (program.to_path_buf(), Deadlines::default());
-        match &self.elsewhere {
-            None => Ok(ProcessLauncher::new(program, spec, deadlines)),
-            Some(there) => {
-                let host = (Rc::clone(&there.host), there.address);
-                ProcessLauncher::elsewhere(program, spec, deadlines, host).map_err(refused)
-            }
-        }
+        let Some(there) = &self.elsewhere else {
+            return Ok(Some(ProcessLauncher::new(program, spec, deadlines)));
+        };
+        let host = (Rc::clone(&there.host), there.address);
+        unless_ended(ProcessLauncher::elsewhere(program, spec, deadlines, host, interrupt))
     }
 
     /// The process that leads to the other host: a child of ours, although no trial waits for it.
@@ -90,19 +100,38 @@ impl Machines {
         self.elsewhere.as_ref()?.host.try_borrow().ok()?.pid()
     }
 
-    /// Prints the other host's messages, with its name before each line.
-    pub(super) fn tell_said(&self) {
+    /// Prints the other host's messages, with its name before each line, and what changed there while the connection
+    /// was lost.
+    pub(super) fn tell_said(&self, language: Language) {
         let Some(Ok(mut host)) = self.elsewhere.as_ref().map(|there| there.host.try_borrow_mut()) else {
             return;
         };
         host.take_said().iter().for_each(|line| output::tell(line));
+        tell_changes(host.take_changes(), language);
+    }
+}
+
+/// Reports what changed on the machines since the study began.
+pub(super) fn tell_changes(changes: Vec<FactDifference>, language: Language) {
+    for FactDifference { name, one, other } in changes {
+        output::tell(&localized!(
+            language,
+            "changed since the study began: {name}, {one} then, {other} now",
+            "연구를 시작한 뒤 바뀐 것: {name}, 그때 {one}, 지금 {other}",
+            "研究开始后有变化：{name}，当时 {one}，现在 {other}",
+        ));
     }
 }
 
 /// Connects to a host. `None` if the user ended that.
 pub(super) fn connect(asked: &ServerHost, interrupt: &AtomicBool) -> Result<Option<RemoteHost>> {
-    match RemoteHost::connect(way(asked)?, interrupt) {
-        Ok(host) => Ok(Some(host)),
+    unless_ended(RemoteHost::connect(way(asked)?, interrupt))
+}
+
+/// The result of a step, or `None` if the user ended it.
+pub(super) fn unless_ended<T>(result: Result<T, LaunchError>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
         Err(LaunchError::Interrupted) => Ok(None),
         Err(error) => Err(refused(error)),
     }
@@ -155,7 +184,7 @@ fn tell_found(host: &RemoteHost, address: IpAddr, delay: Duration, language: Lan
 }
 
 /// An error of the laboratory as an error of the command line.
-pub(super) fn refused(error: LaunchError) -> anyhow::Error {
+fn refused(error: LaunchError) -> anyhow::Error {
     match error {
         LaunchError::Usage(reason) => UsageError(reason).into(),
         LaunchError::Environment(reason) => RunError::Environment(reason).into(),

@@ -53,6 +53,10 @@ impl Launcher for StudyLauncher {
         self.processes.check(spec)
     }
 
+    fn control_delay_ns(&self) -> Option<u64> {
+        self.processes.control_delay_ns()
+    }
+
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
         if request.cell.is_simulated() {
             return self.simulator.run_trial(request);

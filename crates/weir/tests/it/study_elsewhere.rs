@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{check::CheckName, finding::Finding, study::StudyResult, trial::TrialRecord};
 
 use super::harness::{
     Folder, Said, TWO_ARMS, expect_refusal, folder, shell, shown, study_file, study_head, weir,
@@ -62,7 +62,13 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     let there = result.spec.server_host.as_ref().expect("it is stored");
     assert_eq!((there.rsh.as_deref(), there.address.as_str()), (Some("ip netns exec b"), "10.9.0.2"));
     assert!(there.control_delay_ns > 0);
-    assert!(result.fingerprint.load_host.is_some(), "the machine of the load is stored as well");
+    let load_host = result.fingerprint.load_host.as_ref().expect("the machine of the load is stored as well");
+    // The interface that carries the load is known on both sides, and its packets are counted.
+    let interfaces = [&result.fingerprint, load_host.as_ref()].map(|it| it.load_link["interface"].as_str());
+    assert_eq!(interfaces, ["vb", "va"]);
+    let losses =
+        result.checks.iter().find(|check| check.name == CheckName::LinkLosses).expect("it is checked");
+    assert!(matches!(losses.detail, Finding::LinkLosses { packets: 1.., .. }), "{losses:?}");
     let trials = trials_of(&out);
     assert!(
         trials.iter().all(|trial| trial.load.as_ref().is_some_and(|load| load.messages > 0)),
@@ -74,6 +80,51 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     let longer = beside_b(&folder, &format!("\"$WEIR\" study --resume {} --quiet", shown(&out)));
     assert!(matches!(longer.code, Some(0 | 11 | 12)), "{:?} {}", longer.code, longer.stderr);
     assert!(longer.stderr.contains(told), "{}", longer.stderr);
+    // Rounds over another network cannot be mixed with these.
+    let change = "ip netns exec b ip link set vb mtu 1400";
+    let moved = beside_b(&folder, &format!("{change}; \"$WEIR\" study --resume {} --quiet", shown(&out)));
+    assert_eq!(moved.code, Some(12), "{}", moved.stderr);
+    assert!(moved.stderr.contains("load_link.mtu 1500 there, 1400 here"), "{}", moved.stderr);
+}
+
+#[test]
+fn an_address_that_leads_back_to_the_load_is_refused_with_its_flag() {
+    let folder = folder("elsewhere-back");
+    if lacks_pair(&folder) {
+        return;
+    }
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
+    let study = format!("\"$WEIR\" study {file} --out {} --quiet --rsh \"ip netns exec b\"", shown(&out));
+    // Loopback leads nowhere else, and the second address is the laboratory's.
+    for address in ["127.0.0.1", "10.9.0.1"] {
+        let said = beside_b(&folder, &format!("{study} --server-address {address}"));
+        let flag = format!("--server-address {address} leads back to this machine");
+        expect_refusal(&said, 2, &[&flag, "leave the flag out"]);
+    }
+    let log = folder.join("log");
+    let serve =
+        format!("ip netns exec b \"$WEIR\" serve echo --listen 127.0.0.1:7007 >{} 2>&1 &", shown(&log));
+    let ready = format!("until grep -q listening {}; do kill -0 $server || exit 1; done", shown(&log));
+    let arm = "--arm old=tcp://127.0.0.1:7007";
+    let line = format!("{serve} server=$!; trap \"kill $server\" EXIT; {ready}; {study} {arm}");
+    let said = beside_b(&folder, &line);
+    expect_refusal(
+        &said,
+        2,
+        &["--arm old: 127.0.0.1:7007 leads back to this machine", "--arm old=http://HOST:PORT"],
+    );
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_command_that_stays_on_this_machine_shares_its_loopback() {
+    let folder = folder("elsewhere-shared");
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
+    let way = format!("env XDG_CACHE_HOME={}", shown(&folder.join("cache")));
+    let words = ["--rsh", &way, "--server-address", "127.0.0.1", "--dry-run"];
+    let said = weir(&[&["study", &file, "--out", shown(&out)], &words[..]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stderr.contains("and listen at 127.0.0.1"), "{}", said.stderr);
 }
 
 #[test]

@@ -175,8 +175,8 @@ pub(crate) struct SliceSeen {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stopped {
     pub(crate) arms: Vec<ArmStopped>,
-    /// Counters of the kernel in the servers' namespace since before they started. Zero if that is also this
-    /// laboratory's namespace, because the caller counts it then.
+    /// Counters of the kernel in the servers' namespace since before they started. Zero for servers on the
+    /// laboratory's own host, because the caller counts them.
     pub(crate) network: NetworkCounters,
 }
 
@@ -209,6 +209,9 @@ pub(crate) trait RoundServers {
     /// Carries a command out, and answers when it is done.
     fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer>;
 
-    /// Whether they run on another host than the generator.
-    fn are_elsewhere(&self) -> bool;
+    /// The other host on which they run; `None` if it is the generator's.
+    fn host(&self) -> Option<&str>;
+
+    /// Whether they have the generator's network namespace, and with it its counters.
+    fn share_network(&self) -> bool;
 }

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, Write},
     net::{IpAddr, TcpListener},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -18,11 +19,11 @@ use std::{
 use rustix::{
     fs::{FlockOperation, Mode, flock},
     io::Errno,
-    process::{Pid, Signal, kill_process},
+    process::{Pid, Signal, geteuid, kill_process},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weir_evidence::network;
+use weir_evidence::{load_link, network};
 use weir_record::{doctor::Diagnosis, machine::Fingerprint};
 
 use super::{
@@ -38,8 +39,9 @@ use crate::{
     },
 };
 
-/// Longest silence while servers are up. The laboratory asks every few seconds then, so after this time its host is
-/// assumed to have vanished.
+/// Longest time without a question. The laboratory asks every few seconds while a study runs, so after this time its
+/// host is assumed to have vanished, and another study may have this one. If the laboratory was only stopped, its next
+/// round connects again.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
 /// Prefix of the names of folders that agents work in.
@@ -51,6 +53,9 @@ const HASH_LENGTH: usize = 64;
 /// How long an agent that was ended may hold its lock, and between two looks.
 const ENDED_MAX: Duration = Duration::from_secs(5);
 const ENDED_LOOK: Duration = Duration::from_millis(5);
+
+/// Permission bits with which a group or everybody may write.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// File whose lock an agent holds; it names the agent's session and process.
 const LOCK: &str = "lock";
@@ -68,6 +73,8 @@ pub struct Facts {
     pub reached_at: Option<IpAddr>,
     /// Its addresses, without loopback.
     pub addresses: Vec<IpAddr>,
+    /// Its network namespace, as `weir_evidence::network::namespace` names it.
+    pub network: String,
 }
 
 /// An agent, as created by the program.
@@ -112,7 +119,7 @@ pub enum AgentError {
     #[error("nobody reads what the agent answers: {0}")]
     Output(io::Error),
     /// No question arrived for so long that the laboratory cannot be there.
-    #[error("nothing was asked for {0} s while servers were up")]
+    #[error("the laboratory asked nothing for {0} s")]
     Silence(u64),
 }
 
@@ -141,17 +148,21 @@ impl Agent<'_> {
         output: &mut dyn Write,
     ) -> Result<(), AgentError> {
         let came = listen(input, Arc::clone(&self.interrupt));
-        let mut session = Session { came, output, number: 0 };
+        let mut session = Session { came, output, number: 0, silence_max: SILENCE_MAX };
         let folder = match WorkFolder::take(&self.folder, &self.session) {
             Ok(folder) => folder,
             Err(error) => return session.refuse_all(error),
         };
         let mut launcher = None;
-        while let Some(question) = session.next(None)? {
+        while let Some(question) = session.next()? {
             match question {
                 Question::Facts => session.answer(Ok(Answer::Facts(Box::new((self.facts)()))))?,
                 Question::Nothing => session.answer(Ok(Answer::Nothing))?,
                 Question::Doctor => session.answer(Ok(Answer::Doctor((self.doctor)())))?,
+                Question::LoadLink(address) => {
+                    let interface = load_link::of_own(address);
+                    session.answer(Ok(Answer::LoadLink(load_link::facts_of(interface.as_deref()))))?;
+                }
                 Question::Study(asked) => {
                     let prepared = prepare(&self.weir, &folder.path, &asked);
                     let (mine, answer) = match prepared {
@@ -212,29 +223,32 @@ struct Session<'o> {
     output: &'o mut dyn Write,
     /// The question to answer next.
     number: u64,
+    /// Longest time without a question.
+    silence_max: Duration,
+}
+
+/// The next question from what was heard within a time; `None` at the end of the input.
+fn question(
+    heard: Result<Came, RecvTimeoutError>,
+    silence_max: Duration,
+) -> Result<Option<Asked>, AgentError> {
+    let wrong = |error: LineError| AgentError::Input(error.to_string());
+    match heard {
+        Ok(Came::Line(line)) => codec::value(&line).map(Some).map_err(wrong),
+        Ok(Came::Wrong(error)) => Err(wrong(error)),
+        Ok(Came::End) | Err(RecvTimeoutError::Disconnected) => Ok(None),
+        Err(RecvTimeoutError::Timeout) => Err(AgentError::Silence(silence_max.as_secs())),
+    }
 }
 
 impl Session<'_> {
-    /// The next question; `None` at the end of the input. With `silence_max`, a longer silence is an error.
-    fn next(&mut self, silence_max: Option<Duration>) -> Result<Option<Question>, AgentError> {
-        let came = match silence_max {
-            Some(longest) => match self.came.recv_timeout(longest) {
-                Ok(came) => came,
-                Err(RecvTimeoutError::Timeout) => return Err(AgentError::Silence(longest.as_secs())),
-                Err(RecvTimeoutError::Disconnected) => Came::End,
-            },
-            None => self.came.recv().unwrap_or(Came::End),
-        };
-        let wrong = |error: LineError| AgentError::Input(error.to_string());
-        match came {
-            Came::End => Ok(None),
-            Came::Wrong(error) => Err(wrong(error)),
-            Came::Line(line) => {
-                let Asked { number, question } = codec::value(&line).map_err(wrong)?;
-                self.number = number;
-                Ok(Some(question))
-            }
-        }
+    /// The next question; `None` at the end of the input. A longer silence than allowed is an error.
+    fn next(&mut self) -> Result<Option<Question>, AgentError> {
+        let asked = question(self.came.recv_timeout(self.silence_max), self.silence_max)?;
+        Ok(asked.map(|Asked { number, question }| {
+            self.number = number;
+            question
+        }))
     }
 
     fn answer(&mut self, answer: Result<Answer, Refused>) -> Result<(), AgentError> {
@@ -254,7 +268,7 @@ impl Session<'_> {
 
     /// Answers every question with the reason why nothing can run here.
     fn refuse_all(mut self, error: AgentError) -> Result<(), AgentError> {
-        while self.next(None)?.is_some() {
+        while self.next()?.is_some() {
             self.refuse(&error.to_string())?;
         }
         Ok(())
@@ -268,7 +282,8 @@ impl Session<'_> {
         (address, interrupt): (IpAddr, &AtomicBool),
     ) -> Result<Next, AgentError> {
         let programs = launcher.programs_of(serving, interrupt);
-        let counters = network::read();
+        let interface = load_link::of_own(address);
+        let counters = network::read_with_link(interface.as_deref());
         let (mut servers, started) = match launcher.servers(serving, address, interrupt) {
             Ok(started) => started,
             Err(error) => {
@@ -277,7 +292,7 @@ impl Session<'_> {
             }
         };
         self.answer(Ok(Answer::Round(Box::new(RoundStarted { servers: started, programs }))))?;
-        while let Some(question) = self.next(Some(SILENCE_MAX))? {
+        while let Some(question) = self.next()? {
             let Question::Step(command) = question else {
                 self.refuse("a round has begun and was not ended")?;
                 continue;
@@ -285,7 +300,7 @@ impl Session<'_> {
             let is_last = command == RoundCommand::Stop;
             let answer = step(&mut servers, command).map(|answer| match answer {
                 RoundAnswer::Stopped(mut stopped) => {
-                    stopped.network = network::read().since(&counters);
+                    stopped.network = network::read_with_link(interface.as_deref()).since(&counters);
                     RoundAnswer::Stopped(stopped)
                 }
                 other => other,
@@ -329,10 +344,10 @@ impl WorkFolder {
         let path = parent.join(LOCK);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.map_err(cannot)?;
-        if !is_locked(&file).map_err(cannot)? {
+        if !try_lock(&file).map_err(cannot)? {
             let holder = fs::read_to_string(&path).unwrap_or_default();
             let was_ours = end_earlier(&holder, session);
-            if !was_ours || !is_locked_soon(&file).map_err(cannot)? {
+            if !was_ours || !lock_within(&file, ENDED_MAX).map_err(cannot)? {
                 let pid = holder.split_whitespace().last().unwrap_or("that says nothing of itself");
                 return Err(AgentError::Busy { holder: format!("its agent is process {pid}") });
             }
@@ -350,7 +365,7 @@ impl WorkFolder {
 }
 
 /// Takes the lock; `false` if another process holds it.
-fn is_locked(file: &File) -> io::Result<bool> {
+fn try_lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
@@ -358,10 +373,10 @@ fn is_locked(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The same after the holder was ended.
-fn is_locked_soon(file: &File) -> io::Result<bool> {
-    let deadline = Instant::now() + ENDED_MAX;
-    while !is_locked(file)? {
+/// Takes the lock of a holder that is about to end; `false` if it did not end within this time.
+fn lock_within(file: &File, longest: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + longest;
+    while !try_lock(file)? {
         if Instant::now() >= deadline {
             return Ok(false);
         }
@@ -388,15 +403,24 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Creates a folder that only its owner may read, and its parents.
+/// Creates a folder that only its owner may read, and its parents. A folder that is there must be the user's own: other
+/// users who may write to it could replace the program and files of servers.
 fn private_folder(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
     match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
     }
+    let found = fs::metadata(path)?;
+    let is_own = found.is_dir() && found.uid() == geteuid().as_raw();
+    if is_own && found.mode() & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let reason =
+        "it belongs to another user, or other users may write to it; remove it, or run `chmod go-w` on it";
+    Err(io::Error::other(reason))
 }
 
 /// Removes the folders of agents that are gone: only the holder of the lock is alive.
@@ -424,7 +448,10 @@ fn remove_other_programs(parent: &Path, own: Option<&Path>) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, PipeWriter};
+    use std::{
+        io::{BufReader, PipeWriter},
+        os::unix::fs::PermissionsExt,
+    };
 
     use super::*;
 
@@ -457,6 +484,7 @@ mod tests {
             congestion_controls: Vec::new(),
             reached_at: None,
             addresses: Vec::new(),
+            network: String::new(),
         }
     }
 
@@ -523,6 +551,47 @@ mod tests {
         assert!(ended(b"SSH-2.0-scan\n").contains("none of ours"));
         assert_eq!(ended(b"{\"number\":1"), "a line was cut off after 11 bytes");
         assert!(ended(b"{\"number\":1,\"question\":\"sing\"}\n").contains("sing"));
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+
+    #[test]
+    fn silence_ends_it_with_or_without_servers_and_the_end_of_the_input_is_none() {
+        let longest = Duration::from_secs(600);
+        let heard = |heard| question(heard, longest);
+        let silent = heard(Err(RecvTimeoutError::Timeout)).expect_err("the laboratory is gone");
+        assert_eq!(silent.to_string(), "the laboratory asked nothing for 600 s");
+        assert!(matches!(heard(Ok(Came::End)), Ok(None)));
+        assert!(matches!(heard(Err(RecvTimeoutError::Disconnected)), Ok(None)));
+        let line = "{\"number\":7,\"question\":\"nothing\"}".to_owned();
+        let asked = heard(Ok(Came::Line(line))).expect("it is a question").expect("it is not the end");
+        assert_eq!((asked.number, asked.question), (7, Question::Nothing));
+        // An open input without a question, for no time at all.
+        let (_open, came) = mpsc::channel();
+        let mut output = Vec::new();
+        let mut idle = Session { came, output: &mut output, number: 0, silence_max: Duration::ZERO };
+        assert!(matches!(idle.next(), Err(AgentError::Silence(0))));
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_not_used() {
+        let folder = folder("open");
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let set = |mode: u32| {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("it is ours");
+            WorkFolder::take(&folder, "7").map(drop).map_err(|error| error.to_string())
+        };
+        for mode in [0o777, 0o775, 0o1777] {
+            let refused = set(mode).expect_err("others may write to it");
+            assert!(
+                refused.contains("other users may write to it") && refused.contains("chmod go-w"),
+                "{refused}"
+            );
+        }
+        assert_eq!([set(0o755), set(0o700)], [Ok(()), Ok(())]);
+        // Only root can give a folder away.
+        if std::os::unix::fs::chown(&folder, Some(65_534), None).is_ok() {
+            assert!(set(0o700).expect_err("it is another's").contains("belongs to another user"));
+        }
         fs::remove_dir_all(&folder).expect("it can be removed");
     }
 

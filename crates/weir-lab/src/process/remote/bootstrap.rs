@@ -2,8 +2,13 @@
 //! with which it answers. Pure.
 //!
 //! The script is one group of commands, so that a shell has read all of it before it runs any. Nothing else is sent
-//! until the shell has answered, so a shell that reads ahead takes nothing away. The script needs `sh`, `uname`,
-//! `head`, `cut` and one of two programs that compute SHA-256.
+//! until the shell has answered, so a shell that reads ahead takes nothing away. The script needs `sh`, `uname`, `id`,
+//! `ls`, `head`, `cut` and one of two programs that compute SHA-256.
+//!
+//! A user who may write to the folder of the program could replace it after its hash was checked. So the script uses
+//! only folders and a program that belong to its user and that no other user may write to. It moves the program to its
+//! place when it is whole. A copy that was cut off is removed when the next script begins: its name ends in the number
+//! of the shell that wrote it.
 
 /// Prefix of every line of the script's output. No login shell prints it.
 const MARK: &str = "weir-agent: ";
@@ -36,6 +41,8 @@ pub(super) enum Copy {
     NoFolder,
     /// No program computes the hash, so the copy could not be verified.
     NoHash,
+    /// Other users may write to the folder, or own it.
+    OpenFolder,
 }
 
 /// The script. The agent receives the name of the session, by which it recognises an earlier agent of the same
@@ -47,17 +54,25 @@ pub(super) fn script(program: &Program, session: &str) -> String {
 c=${{XDG_CACHE_HOME:-${{HOME:+$HOME/.cache}}}}
 d=$c/weir/{hash}
 f=$d/weir
+p=$f.$$
 w() {{ printf '\n{MARK}%s\n' "$1"; }}
-h() {{ {{ sha256sum || shasum -a 256; }} 2>/dev/null <"$f" | cut -c1-64; }}
+h() {{ {{ sha256sum || shasum -a 256; }} 2>/dev/null <"$1" | cut -c1-64; }}
+o() {{ set -- $(ls -ldn "$1" 2>/dev/null); case $1 in ?????w*|????????w*) return 1;; esac; [ "$3" = "$(id -u)" ]; }}
+s() {{ case $(ls -ldn "$1" 2>/dev/null) in ????????w[!tT]*) return 1;; esac; }}
 m="found $(uname -s) $(uname -m)"
 if [ -z "$c" ]; then w "$m no-folder"; exit 1; fi
 if ! command -v sha256sum >/dev/null 2>&1 && ! command -v shasum >/dev/null 2>&1; then w "$m no-hash"; exit 1; fi
-if [ -x "$f" ] && [ "$(h)" = {hash} ]; then
+(umask 077 && mkdir -p "$d") || exit 1
+if ! s "$c/" || ! o "$c/weir/" || ! o "$d/"; then w "$m open-folder"; exit 1; fi
+for x in "$f".*; do kill -0 "${{x##*.}}" 2>/dev/null || rm -f "$x"; done
+if [ -x "$f" ] && o "$f" && [ "$(h "$f")" = {hash} ]; then
 w "$m there"
 else
 w "$m needed"
-(umask 077 && mkdir -p "$d" && head -c {length} >"$f.$$" && chmod 700 "$f.$$" && mv "$f.$$" "$f") || exit 1
-if [ "$(h)" != {hash} ]; then rm -f "$f"; w damaged; exit 1; fi
+rm -f "$f"
+(umask 077 && head -c {length} >"$p" && chmod 700 "$p") || {{ rm -f "$p"; exit 1; }}
+if [ "$(h "$p")" != {hash} ]; then rm -f "$p"; w damaged; exit 1; fi
+mv "$p" "$f" || {{ rm -f "$p"; exit 1; }}
 fi
 w ready
 exec "$f" agent --stdio --session {session}
@@ -77,6 +92,7 @@ pub(super) fn said(line: &str) -> Option<Said> {
                 "needed" => Copy::Needed,
                 "no-folder" => Copy::NoFolder,
                 "no-hash" => Copy::NoHash,
+                "open-folder" => Copy::OpenFolder,
                 _ => return None,
             };
             Said::Found { system, machine, copy }
@@ -93,7 +109,8 @@ mod tests {
     use std::{
         fs,
         io::Write,
-        path::PathBuf,
+        os::unix::fs::{DirBuilderExt, PermissionsExt, chown},
+        path::{Path, PathBuf},
         process::{Command, Output, Stdio},
     };
 
@@ -112,8 +129,26 @@ mod tests {
     fn cache(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("weir-bootstrap-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder can be made");
+        private(&folder);
         folder
+    }
+
+    /// Makes a folder with its parents, whatever the umask.
+    fn private(folder: &Path) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder can be made");
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    /// Puts the program where the script looks for it, and returns its place.
+    fn placed(cache: &Path) -> PathBuf {
+        let place = cache.join("weir").join(program().hash).join("weir");
+        private(place.parent().expect("a folder"));
+        fs::write(&place, AGENT).expect("it can be written");
+        set_mode(&place, 0o700);
+        place
     }
 
     /// Runs the script in a shell of this machine, whose input continues with these bytes.
@@ -149,9 +184,7 @@ mod tests {
             let said = all_said(&lines);
             assert!(matches!(said[..], [Said::Found { copy: Copy::Needed, .. }, Said::Ready]), "{output:?}");
         } else {
-            fs::create_dir_all(place.parent().expect("a folder")).expect("a folder can be made");
-            fs::write(&place, AGENT).expect("it can be written");
-            assert!(Command::new("chmod").arg("700").arg(&place).status().expect("chmod").success());
+            placed(&cache);
         }
         let (lines, output) = run(here, b"");
         assert!(
@@ -166,6 +199,78 @@ mod tests {
             "{lines:?}"
         );
         assert!(!lines.iter().any(|line| line == "evil") && !place.exists(), "what is another is not run");
+        fs::remove_dir_all(&cache).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_program_that_another_user_could_replace_is_not_run() {
+        let cache = cache("open");
+        let here = |command: &mut Command| {
+            command.env("XDG_CACHE_HOME", &cache);
+        };
+        let place = placed(&cache);
+        let folder = place.parent().expect("a folder").to_path_buf();
+        let parent = cache.join("weir");
+        let is_refused = || {
+            let (lines, output) = run(here, b"");
+            assert!(!lines.iter().any(|line| line.starts_with("ran ")), "{output:?}");
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::OpenFolder, .. }])
+        };
+        for (path, usual) in [(&parent, 0o700), (&folder, 0o700), (&cache, 0o700)] {
+            set_mode(path, 0o777);
+            assert!(is_refused(), "{}", path.display());
+            set_mode(path, usual);
+        }
+        set_mode(&folder, 0o770);
+        assert!(is_refused(), "a group may write to it");
+        set_mode(&folder, 0o700);
+        // Only root can give something away.
+        if chown(&folder, Some(65_534), None).is_ok() {
+            assert!(is_refused(), "it is another user's");
+            chown(&folder, Some(0), None).expect("it can be taken back");
+        }
+        // Nobody else's file is run, even where it is the program now.
+        set_mode(&place, 0o777);
+        let (lines, _) = run(here, b"");
+        assert!(
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::Needed, .. }, Said::Damaged]),
+            "{lines:?}"
+        );
+        placed(&cache);
+        // A cache of everybody's is right with the sticky bit, as the temporary folder has it.
+        set_mode(&cache, 0o1777);
+        let (lines, output) = run(here, b"");
+        assert!(
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::There, .. }, Said::Ready]),
+            "{output:?}"
+        );
+        fs::remove_dir_all(&cache).expect("it can be removed");
+    }
+
+    #[test]
+    fn copies_that_were_cut_off_are_removed_and_those_of_others_that_run_are_not() {
+        let cache = cache("partial");
+        let here = |command: &mut Command| {
+            command.env("XDG_CACHE_HOME", &cache);
+        };
+        let place = placed(&cache);
+        let mut ended = Command::new("true").spawn().expect("it starts");
+        ended.wait().expect("it ends");
+        let of = |pid: u32| place.with_file_name(format!("weir.{pid}"));
+        let (old, new) = (of(ended.id()), of(std::process::id()));
+        fs::write(&old, "half").expect("it can be written");
+        fs::write(&new, "half").expect("it can be written");
+        let (_, output) = run(here, b"");
+        assert!(!old.exists() && new.exists() && place.exists(), "{output:?}");
+        // Its own, when the connection ends before the program has come.
+        fs::remove_file(&place).expect("it is there");
+        let (lines, _) = run(here, &AGENT[..7]);
+        assert!(
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::Needed, .. }, Said::Damaged]),
+            "{lines:?}"
+        );
+        let left = fs::read_dir(place.parent().expect("a folder")).expect("it is there").count();
+        assert_eq!(left, 1, "the copy of the one that still runs");
         fs::remove_dir_all(&cache).expect("it can be removed");
     }
 

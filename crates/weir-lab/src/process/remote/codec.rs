@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use weir_record::doctor::Diagnosis;
 
-use super::{Facts, Prepared, StudyAsked};
+use super::{Facts, Prepared, StudyAsked, escape};
 use crate::{
     launch::LaunchError,
     process::hosted::{RoundAnswer, RoundCommand, ServersStarted, Serving},
@@ -37,6 +37,8 @@ pub(super) enum Question {
     Nothing,
     /// What can be run and measured there.
     Doctor,
+    /// Facts of the network interface that has this address.
+    LoadLink(IpAddr),
     /// Prepare a study.
     Study(Box<StudyAsked>),
     /// Start the servers of a round.
@@ -59,6 +61,7 @@ pub(super) enum Answer {
     Facts(Box<Facts>),
     Nothing,
     Doctor(Vec<Diagnosis>),
+    LoadLink(BTreeMap<String, String>),
     Study(Box<Prepared>),
     Round(Box<RoundStarted>),
     Step(RoundAnswer),
@@ -128,9 +131,19 @@ pub(super) fn value<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
     /// Most bytes of a line that are quoted.
     const QUOTED: usize = 80;
     serde_json::from_str(line).map_err(|error| LineError::NotOurs {
-        reason: error.to_string(),
+        reason: escape::escaped(&error.to_string()).into_owned(),
         beginning: line.trim().chars().take(QUOTED).collect(),
     })
+}
+
+/// Decodes an answer of the other side. Its texts reach terminals and reports, so those that act there are escaped.
+pub(super) fn answered(line: &str) -> Result<Answered, LineError> {
+    if escape::is_harmless(line) {
+        return value(line);
+    }
+    let mut found: serde_json::Value = value(line)?;
+    escape::escape_all(&mut found);
+    value(&found.to_string())
 }
 
 /// The next line; `None` at the end of the input. It keeps at most the longest allowed line in memory.
@@ -229,7 +242,7 @@ mod tests {
             if let Ok(lines) = all(&bytes, 7) {
                 for line in lines {
                     let _ = value::<Asked>(&line);
-                    let _ = value::<Answered>(&line);
+                    let _ = answered(&line);
                 }
             }
         }
@@ -237,11 +250,26 @@ mod tests {
         #[test]
         fn a_refusal_keeps_its_kind(reason in ".{0,40}", number in any::<u64>()) {
             for refused in [Refused::Interrupted, Refused::Usage(reason.clone()), Refused::Environment(reason)] {
-                let answered = Answered { number, answer: Err(refused) };
-                let said = String::from_utf8(line(&answered).expect("it is short")).expect("it is text");
-                prop_assert_eq!(value::<Answered>(&said).expect("it is ours"), answered);
+                let told = Answered { number, answer: Err(refused) };
+                let said = String::from_utf8(line(&told).expect("it is short")).expect("it is text");
+                prop_assert_eq!(value::<Answered>(&said).expect("it is ours"), told);
             }
         }
+    }
+
+    #[test]
+    fn texts_of_an_answer_act_on_no_terminal() {
+        let said = |reason: &str| Answered { number: 1, answer: Err(Refused::Usage(reason.to_owned())) };
+        let heard = |reason: &str| {
+            let line = String::from_utf8(line(&said(reason)).expect("it is short")).expect("it is text");
+            answered(line.trim_end()).expect("it is ours")
+        };
+        assert_eq!(heard("no \u{1b}[2Jroute\nweir: fine"), said("no \\u{1b}[2Jroute\\nweir: fine"));
+        assert_eq!(heard("\u{9d}0;title\u{9c}"), said("\\u{9d}0;title\\u{9c}"));
+        assert_eq!(heard("a \"quoted\" name, 이름"), said("a \"quoted\" name, 이름"));
+        let error =
+            answered("{\"number\":1,\"answer\":{\"Ok\":\"\\u001b[31m\"}}").expect_err("it is nothing");
+        assert!(!error.to_string().contains('\u{1b}'), "{error}");
     }
 
     #[test]

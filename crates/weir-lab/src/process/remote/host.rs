@@ -2,15 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
+use weir_evidence::{load_link, network};
 use weir_record::{
     doctor::Diagnosis,
-    machine::RunningProcess,
+    machine::{FactDifference, RunningProcess, differences, other_machine},
     spec::{ArmSpec, StudySpec},
     study::MissingArm,
 };
@@ -18,7 +19,9 @@ use weir_record::{
 use super::{
     Facts, Transport,
     codec::{self, Answer, Question, Refused, RoundStarted},
+    fit::{self, OwnAddresses, Reach},
     link::{Link, Own, QUESTION_MAX, Unanswered},
+    wait::Limits,
 };
 use crate::{
     launch::LaunchError,
@@ -33,6 +36,10 @@ const STEP_MAX: Duration = Duration::from_secs(30);
 
 /// The same for steps around a slice of evidence: a tracer may be slow to attach to threads and to detach.
 const EVIDENCE_MAX: Duration = Duration::from_secs(120);
+
+/// Longest time that an interrupted session waits until the servers are stopped. If it is over, the connection is
+/// closed, which ends them too.
+const STOP_INTERRUPTED_MAX: Duration = Duration::from_secs(5);
 
 /// Margin beyond an arm's own time limits.
 const SLACK: Duration = Duration::from_secs(10);
@@ -71,9 +78,14 @@ pub struct RemoteHost {
     own: Own,
     link: Option<Link>,
     facts: Facts,
+    /// This machine's addresses.
+    addresses: OwnAddresses,
     delay: Duration,
     study: Option<StudyAsked>,
+    /// The interface of this machine that carries the load; `None` if both sides have one network namespace.
+    interface: Option<String>,
     said: Vec<String>,
+    changes: Vec<FactDifference>,
 }
 
 impl RemoteHost {
@@ -88,7 +100,21 @@ impl RemoteHost {
         let mut link = Link::open(&way, &own, interrupt)?;
         let facts = facts(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&way.name))?;
         let delay = delay(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&way.name))?;
-        Ok(Self { way, own, link: Some(link), facts, delay, study: None, said: Vec::new() })
+        let here = network::namespace();
+        let is_shared = !here.is_empty() && facts.network == here;
+        let addresses = OwnAddresses { interfaces: network::own_addresses(), is_shared };
+        Ok(Self {
+            way,
+            own,
+            link: Some(link),
+            facts,
+            addresses,
+            delay,
+            study: None,
+            interface: None,
+            said: Vec::new(),
+            changes: Vec::new(),
+        })
     }
 
     /// Its name in messages.
@@ -135,6 +161,63 @@ impl RemoteHost {
         }
     }
 
+    /// Whether both sides have one network namespace, so that its counters and addresses are ours too.
+    pub fn shares_network(&self) -> bool {
+        self.addresses.is_shared
+    }
+
+    /// Refuses an address at which the load would reach this machine instead of the host.
+    ///
+    /// # Errors
+    /// If it is an address of loopback or of this machine.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), LaunchError> {
+        if !self.addresses.lead_back(address) {
+            return Ok(());
+        }
+        Err(LaunchError::Usage(format!(
+            "--server-address {address} leads back to this machine, and the load would miss the servers on {name}; \
+             write an address of {name} that this machine reaches, or leave the flag out",
+            name = self.way
+        )))
+    }
+
+    /// Adds the facts of the interface that has this address to those of the machine. The load of servers that listen
+    /// there passes it, unless both sides have one network namespace.
+    ///
+    /// # Errors
+    /// If the host was lost.
+    pub fn find_load_link(&mut self, address: IpAddr, interrupt: &AtomicBool) -> Result<(), LaunchError> {
+        if self.addresses.is_shared {
+            return Ok(());
+        }
+        let Some(link) = &mut self.link else {
+            return Err(LaunchError::Environment(format!("{}: the connection was lost", self.way)));
+        };
+        let found = link_facts(link, address, interrupt);
+        self.facts.fingerprint.load_link = found.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        Ok(())
+    }
+
+    /// Refuses servers that ran before the study at an address that leads back to this machine.
+    pub(crate) fn check_running(&self, prepared: &Prepared) -> Result<(), LaunchError> {
+        let Some((arm, address)) = leading_back(prepared, &self.addresses) else { return Ok(()) };
+        Err(LaunchError::Usage(format!(
+            "--arm {arm}: {address} leads back to this machine, and the load would miss the server on {name}; write \
+             an address of {name} that this machine reaches, as in --arm {arm}=http://HOST:PORT",
+            name = self.way
+        )))
+    }
+
+    /// The interface of this machine that carries the load of a study, if it passes a network.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        self.interface.as_deref()
+    }
+
+    /// Facts that were different when the connection was renewed, since the last call.
+    pub fn take_changes(&mut self) -> Vec<FactDifference> {
+        std::mem::take(&mut self.changes)
+    }
+
     /// Lines of its standard error since the last call, each with its name in front.
     pub fn take_said(&mut self) -> Vec<String> {
         let lines = self.link.as_mut().map(Link::said).unwrap_or_default();
@@ -146,8 +229,8 @@ impl RemoteHost {
     ///
     /// # Errors
     /// If it was lost.
-    pub fn doctor(&mut self) -> Result<Vec<Diagnosis>, LaunchError> {
-        let asked = self.ask(Question::Doctor, QUESTION_MAX, None);
+    pub fn doctor(&mut self, interrupt: &AtomicBool) -> Result<Vec<Diagnosis>, LaunchError> {
+        let asked = self.ask(Question::Doctor, Limits::new(QUESTION_MAX, interrupt));
         let found = asked.and_then(|answer| match answer {
             Answer::Doctor(found) => Ok(found),
             other => Err(self.misunderstood(&other)),
@@ -156,38 +239,69 @@ impl RemoteHost {
     }
 
     /// Sends it a study.
-    pub(crate) fn prepare(&mut self, spec: &StudySpec, address: IpAddr) -> Result<Prepared, LaunchError> {
+    pub(crate) fn prepare(
+        &mut self,
+        spec: &StudySpec,
+        address: IpAddr,
+        interrupt: &AtomicBool,
+    ) -> Result<Prepared, LaunchError> {
+        self.check_address(address)?;
         let spec = StudySpec { requests: Vec::new(), ..spec.clone() };
         let asked = StudyAsked { spec, address };
-        let prepared = self.tell(&asked).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        let told = self.tell(&asked, interrupt);
+        let prepared = told.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        self.check_running(&prepared)?;
         self.study = Some(asked);
+        self.interface = if self.addresses.is_shared { None } else { load_link::towards(address) };
         Ok(prepared)
     }
 
-    fn tell(&mut self, asked: &StudyAsked) -> Result<Prepared, Unanswered> {
-        match self.ask(Question::Study(Box::new(asked.clone())), QUESTION_MAX, None)? {
+    fn tell(&mut self, asked: &StudyAsked, interrupt: &AtomicBool) -> Result<Prepared, Unanswered> {
+        let question = Question::Study(Box::new(asked.clone()));
+        match self.ask(question, Limits::new(QUESTION_MAX, interrupt))? {
             Answer::Study(prepared) => Ok(*prepared),
             other => Err(self.misunderstood(&other)),
         }
     }
 
-    /// Connects again if the connection was lost. The machine must still be the same.
+    /// Connects again if the connection was lost, also since the last round. The machine must still be the same, by the
+    /// facts that let a study resume.
     pub(crate) fn reconnect(&mut self, interrupt: &AtomicBool) -> Result<(), LaunchError> {
         if self.link.is_some() {
-            return Ok(());
+            match self.ask(Question::Nothing, Limits::new(QUESTION_MAX, interrupt)) {
+                Ok(_) => return Ok(()),
+                // Nothing was lost with it.
+                Err(Unanswered::Lost(reason)) => self.said.push(reason),
+                Err(other) => return Err(other.of_host(&self.way.name)),
+            }
         }
         let mut link = Link::open(&self.way, &self.own, interrupt)?;
-        let found = facts(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
-        if found.fingerprint != self.facts.fingerprint {
+        let mut found =
+            facts(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        if let Some(StudyAsked { address, .. }) = &self.study
+            && !self.addresses.is_shared
+        {
+            let facts = link_facts(&mut link, *address, interrupt);
+            found.fingerprint.load_link = facts.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        }
+        let others = other_machine(&self.facts.fingerprint, &found.fingerprint);
+        if let Some(FactDifference { name, one, other }) = others.first() {
             return Err(LaunchError::Environment(format!(
-                "{}: it is not the machine that it was before the connection was lost, or was changed; go on with \
-                 --resume, which says what is different",
+                "{}: it is another machine than before the connection was lost ({name}: {one} then, {other} now); let \
+                 the name lead to the first one and go on with --resume, or start a new study",
                 self.way
             )));
         }
+        self.changes.extend(differences(&self.facts.fingerprint, &found.fingerprint));
+        self.facts = found;
         self.link = Some(link);
         if let Some(asked) = self.study.clone() {
-            self.tell(&asked).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+            let told = self.tell(&asked, interrupt);
+            let prepared = told.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+            self.check_running(&prepared)?;
+            if let Some(refused) = prepared.refused {
+                return Err(refused.of_host(&self.way.name));
+            }
         }
         Ok(())
     }
@@ -199,32 +313,46 @@ impl RemoteHost {
         interrupt: &AtomicBool,
     ) -> Result<RoundStarted, NoAnswer> {
         let longest = serving.arms.iter().map(start_max).sum::<Duration>() + SLACK;
-        match self.ask(Question::Round(Box::new(serving.clone())), longest, Some(interrupt)) {
-            Ok(Answer::Round(started)) => Ok(*started),
+        let question = Question::Round(Box::new(serving.clone()));
+        match self.ask(question, Limits::new(longest, interrupt)) {
+            Ok(Answer::Round(started)) => {
+                let address =
+                    self.study.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |study| study.address);
+                let fits = fit::of_round(serving, &Reach { address, own: &self.addresses }, &started);
+                fits.map_err(|reason| self.wrong(&reason))?;
+                Ok(*started)
+            }
             Ok(other) => {
-                self.link = None;
-                Err(self.no_answer(self.misunderstood(&other)))
+                let unanswered = self.misunderstood(&other);
+                Err(self.no_answer(unanswered))
             }
             Err(unanswered) => Err(self.no_answer(unanswered)),
         }
     }
 
     /// Asks, and drops a connection that gives no answer.
-    fn ask(
-        &mut self,
-        question: Question,
-        longest: Duration,
-        interrupt: Option<&AtomicBool>,
-    ) -> Result<Answer, Unanswered> {
+    fn ask(&mut self, question: Question, limits: Limits<'_>) -> Result<Answer, Unanswered> {
         let Some(link) = &mut self.link else {
             return Err(Unanswered::Lost(format!("{}: the connection was lost", self.way)));
         };
-        let answer = link.ask(question, longest, interrupt);
+        let answer = link.ask(question, limits);
         if matches!(answer, Err(Unanswered::Interrupted | Unanswered::Lost(_))) {
-            self.said.extend(link.said());
-            self.link = None;
+            self.hang_up();
         }
         answer
+    }
+
+    /// Drops the connection, which ends everything on the other side.
+    fn hang_up(&mut self) {
+        if let Some(mut link) = self.link.take() {
+            self.said.extend(link.said());
+        }
+    }
+
+    /// An answer that cannot be right: the host is given up for this round.
+    fn wrong(&mut self, reason: &str) -> NoAnswer {
+        self.hang_up();
+        NoAnswer::Lost(format!("{}: its agent gave a wrong answer: {reason}", self.way))
     }
 
     fn no_answer(&self, unanswered: Unanswered) -> NoAnswer {
@@ -234,9 +362,26 @@ impl RemoteHost {
         }
     }
 
-    fn misunderstood(&self, answer: &Answer) -> Unanswered {
-        Unanswered::Lost(format!("{}: it answered another question: {answer:?}", self.way))
+    fn misunderstood(&mut self, answer: &Answer) -> Unanswered {
+        self.hang_up();
+        Unanswered::Lost(another(&self.way.name, answer))
     }
+}
+
+/// The first server that ran before the study at an address that leads from here to this machine, with its arm.
+fn leading_back<'p>(prepared: &'p Prepared, own: &OwnAddresses) -> Option<(&'p str, SocketAddr)> {
+    prepared.looked_for.iter().find_map(|(arm, found)| {
+        let address: SocketAddr = found.as_ref().ok()?.address.parse().ok()?;
+        own.lead_back(address.ip()).then_some((arm.as_str(), address))
+    })
+}
+
+/// Says that an answer is to another question.
+fn another(host: &str, answer: &Answer) -> String {
+    /// Most letters of an answer that are quoted.
+    const QUOTED: usize = 80;
+    let quoted: String = format!("{answer:?}").chars().take(QUOTED).collect();
+    format!("{host}: it answered another question: {quoted}")
 }
 
 /// Longest start of an arm, by its own time limits.
@@ -249,9 +394,20 @@ fn start_max(arm: &ArmSpec) -> Duration {
 }
 
 fn facts(link: &mut Link, interrupt: &AtomicBool) -> Result<Facts, Unanswered> {
-    match link.ask(Question::Facts, QUESTION_MAX, Some(interrupt))? {
+    match link.ask(Question::Facts, Limits::new(QUESTION_MAX, interrupt))? {
         Answer::Facts(facts) => Ok(*facts),
-        other => Err(Unanswered::Lost(format!("it answered another question: {other:?}"))),
+        other => Err(Unanswered::Lost(another(link.name(), &other))),
+    }
+}
+
+fn link_facts(
+    link: &mut Link,
+    address: IpAddr,
+    interrupt: &AtomicBool,
+) -> Result<BTreeMap<String, String>, Unanswered> {
+    match link.ask(Question::LoadLink(address), Limits::new(QUESTION_MAX, interrupt))? {
+        Answer::LoadLink(facts) => Ok(facts),
+        other => Err(Unanswered::Lost(another(link.name(), &other))),
     }
 }
 
@@ -259,7 +415,7 @@ fn delay(link: &mut Link, interrupt: &AtomicBool) -> Result<Duration, Unanswered
     let mut delays = Vec::with_capacity(DELAYS);
     for _ in 0..DELAYS {
         let asked = Instant::now();
-        link.ask(Question::Nothing, QUESTION_MAX, Some(interrupt))?;
+        link.ask(Question::Nothing, Limits::new(QUESTION_MAX, interrupt))?;
         delays.push(asked.elapsed());
     }
     delays.sort_unstable();
@@ -269,38 +425,87 @@ fn delay(link: &mut Link, interrupt: &AtomicBool) -> Result<Duration, Unanswered
 /// The servers of a round on another host.
 pub(crate) struct ServersThere<'a> {
     pub(crate) host: &'a mut RemoteHost,
+    /// Their number.
+    arms: usize,
     /// Longest time to end them.
-    pub(crate) stop_max: Duration,
-    pub(crate) interrupt: &'a AtomicBool,
+    stop_max: Duration,
+    interrupt: &'a AtomicBool,
 }
 
 impl<'a> ServersThere<'a> {
     pub(crate) fn of(host: &'a mut RemoteHost, serving: &Serving, interrupt: &'a AtomicBool) -> Self {
         let stop_max = serving.arms.iter().map(start_max).sum::<Duration>() + SLACK;
-        Self { host, stop_max, interrupt }
+        Self { host, arms: serving.arms.len(), stop_max, interrupt }
     }
-}
 
-impl RoundServers for ServersThere<'_> {
-    fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer> {
-        // An interrupted session still ends the servers.
-        let is_last = command == RoundCommand::Stop;
-        let interrupt = if is_last { None } else { Some(self.interrupt) };
-        let longest = match &command {
+    /// How long a command may take. An interrupted session still ends the servers.
+    fn limits(&self, command: &RoundCommand) -> Limits<'a> {
+        let longest = match command {
             RoundCommand::Stop => self.stop_max,
             RoundCommand::BeginSlice { of: SliceUse::Evidence(_), .. } | RoundCommand::EndSlice { .. } => {
                 EVIDENCE_MAX
             }
             _ => STEP_MAX,
         };
-        match self.host.ask(Question::Step(command), longest, interrupt) {
-            Ok(Answer::Step(answer)) => Ok(answer),
-            Ok(other) => Err(self.host.no_answer(self.host.misunderstood(&other))),
+        let is_last = *command == RoundCommand::Stop;
+        let interrupted = if is_last { STOP_INTERRUPTED_MAX } else { Duration::ZERO };
+        Limits { longest, interrupt: self.interrupt, interrupted }
+    }
+}
+
+impl RoundServers for ServersThere<'_> {
+    fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer> {
+        let limits = self.limits(&command);
+        match self.host.ask(Question::Step(command.clone()), limits) {
+            Ok(Answer::Step(answer)) => {
+                fit::of_step(&command, &answer, self.arms).map_err(|reason| self.host.wrong(&reason))?;
+                Ok(answer)
+            }
+            Ok(other) => {
+                let unanswered = self.host.misunderstood(&other);
+                Err(self.host.no_answer(unanswered))
+            }
             Err(unanswered) => Err(self.host.no_answer(unanswered)),
         }
     }
 
-    fn are_elsewhere(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(self.host.name())
+    }
+
+    fn share_network(&self) -> bool {
+        self.host.shares_network()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_ran_before_and_leads_back_is_found_by_its_address() {
+        let at =
+            |address: &str| Ok(RunningProcess { address: address.to_owned(), ..RunningProcess::default() });
+        let looked_for = vec![
+            ("gone".to_owned(), Err("no process listens".to_owned())),
+            ("far".to_owned(), at("10.9.0.2:80")),
+            ("near".to_owned(), at("127.0.0.1:80")),
+        ];
+        let prepared = Prepared { looked_for, ..Prepared::default() };
+        let own = OwnAddresses { interfaces: vec![IpAddr::from([10, 9, 0, 1])], is_shared: false };
+        let found = leading_back(&prepared, &own);
+        assert_eq!(found, Some(("near", SocketAddr::from(([127, 0, 0, 1], 80)))));
+        assert_eq!(leading_back(&prepared, &OwnAddresses { is_shared: true, ..own }), None);
+        assert_eq!(leading_back(&Prepared::default(), &OwnAddresses::default()), None);
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_quoted_in_part() {
+        let answer = Answer::Study(Box::new(Prepared {
+            programs: [("p".repeat(4_000), "7 bytes".to_owned())].into(),
+            ..Prepared::default()
+        }));
+        let said = another("b", &answer);
+        assert!(said.starts_with("b: it answered another question: Study(") && said.len() < 200, "{said}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
     fs::File,
     io::{self, Read},
     process::Command,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,9 @@ use sha2::{Digest, Sha256};
 use super::{
     Transport,
     bootstrap::{self, Copy, Program, Said},
-    codec::{self, Answer, Answered, Asked, Question, Refused},
+    codec::{self, Answer, Asked, Question, Refused},
+    escape::escaped,
+    wait::{Limits, Over, Wait},
 };
 use crate::{
     launch::LaunchError,
@@ -33,7 +35,8 @@ const CHECK_MAX: Duration = Duration::from_secs(30);
 /// Longest time of a question that concerns no server.
 pub(super) const QUESTION_MAX: Duration = Duration::from_secs(30);
 
-/// Longest time from the end of its input until the transport has ended: the agent ends its servers first.
+/// Longest time from the end of its input until the transport has ended: the agent ends its servers first. An
+/// interrupted session waits that long once.
 const END_MAX: Duration = Duration::from_secs(10);
 
 /// Most bytes of a login shell's output that are quoted.
@@ -110,8 +113,9 @@ impl Link {
 
     fn begin(&mut self, own: &Own, interrupt: &AtomicBool) -> Result<(), Unanswered> {
         let script = bootstrap::script(&own.program, &own.session);
-        self.say(script.as_bytes(), SHELL_MAX)?;
-        let Said::Found { system, machine, copy } = self.hear(SHELL_MAX, interrupt)? else {
+        let mut wait = Wait::new(Limits::new(SHELL_MAX, interrupt), Instant::now());
+        self.say(script.as_bytes(), &mut wait)?;
+        let Said::Found { system, machine, copy } = self.hear(&mut wait)? else {
             return Err(self.lost("its shell said something else than what machine it is".to_owned()));
         };
         let refuse = |reason: String| Err(Unanswered::Refused(Refused::Environment(reason)));
@@ -126,10 +130,20 @@ impl Link {
         }
         match copy {
             Copy::There => {}
-            Copy::Needed => self.say(&own.bytes, COPY_MAX)?,
+            Copy::Needed => {
+                let mut wait = Wait::new(Limits::new(COPY_MAX, interrupt), Instant::now());
+                self.say(&own.bytes, &mut wait)?;
+            }
             Copy::NoFolder => {
                 return refuse(
                     "neither HOME nor XDG_CACHE_HOME is set there, so that weir has no place".to_owned(),
+                );
+            }
+            Copy::OpenFolder => {
+                return refuse(
+                    "its folder weir in ~/.cache (or XDG_CACHE_HOME) belongs to another user, or other users may write \
+                     to it and could replace the program that is run; remove the folder, or run `chmod -R go-w` on it"
+                        .to_owned(),
                 );
             }
             Copy::NoHash => {
@@ -140,7 +154,7 @@ impl Link {
                 );
             }
         }
-        match self.hear(CHECK_MAX, interrupt)? {
+        match self.hear(&mut Wait::new(Limits::new(CHECK_MAX, interrupt), Instant::now()))? {
             Said::Ready => Ok(()),
             Said::Damaged => refuse("what arrived there is not the program that was sent".to_owned()),
             Said::Found { .. } => Err(self.lost("its shell said twice what machine it is".to_owned())),
@@ -148,42 +162,37 @@ impl Link {
     }
 
     /// The next line of the bootstrap. Other output until then becomes part of the error if there is none.
-    fn hear(&mut self, longest: Duration, interrupt: &AtomicBool) -> Result<Said, Unanswered> {
-        let deadline = Instant::now() + longest;
+    fn hear(&mut self, wait: &mut Wait<'_>) -> Result<Said, Unanswered> {
         let mut noise = String::new();
         loop {
-            let line = self.line(deadline, Some(interrupt)).map_err(|unanswered| match unanswered {
+            let line = self.line(wait).map_err(|unanswered| match unanswered {
                 Unanswered::Lost(reason) if !noise.is_empty() => {
                     Unanswered::Lost(format!("{reason}; before that it said: {noise}"))
                 }
                 other => other,
             })?;
-            if let Some(said) = bootstrap::said(line.trim_end()) {
+            let line = escaped(line.trim());
+            if let Some(said) = bootstrap::said(&line) {
                 return Ok(said);
             }
-            if !line.trim().is_empty() && noise.len() < NOISE_BYTES_MAX {
+            if !line.is_empty() && noise.len() < NOISE_BYTES_MAX {
                 let separator = if noise.is_empty() { "" } else { "; " };
                 noise.push_str(separator);
-                noise.extend(line.trim().chars().take(NOISE_BYTES_MAX - noise.len().min(NOISE_BYTES_MAX)));
+                noise.extend(line.chars().take(NOISE_BYTES_MAX - noise.len().min(NOISE_BYTES_MAX)));
             }
         }
     }
 
-    /// Asks, and waits for the answer. If `interrupt` is given, setting it closes the connection.
-    pub(super) fn ask(
-        &mut self,
-        question: Question,
-        longest: Duration,
-        interrupt: Option<&AtomicBool>,
-    ) -> Result<Answer, Unanswered> {
+    /// Asks, and waits for the answer. An interruption closes the connection.
+    pub(super) fn ask(&mut self, question: Question, limits: Limits<'_>) -> Result<Answer, Unanswered> {
         self.asked += 1;
         let asked = Asked { number: self.asked, question };
         let line = codec::line(&asked).map_err(|error| self.lost(error.to_string()))?;
-        let deadline = Instant::now() + longest;
-        self.say(&line, longest)?;
+        let mut wait = Wait::new(limits, Instant::now());
+        self.say(&line, &mut wait)?;
         loop {
-            let line = self.line(deadline, interrupt)?;
-            let answered: Answered = codec::value(&line).map_err(|error| self.lost(error.to_string()))?;
+            let line = self.line(&mut wait)?;
+            let answered = codec::answered(&line).map_err(|error| self.lost(error.to_string()))?;
             if answered.number == self.asked {
                 return answered.answer.map_err(Unanswered::Refused);
             }
@@ -194,24 +203,28 @@ impl Link {
         }
     }
 
-    fn say(&mut self, bytes: &[u8], longest: Duration) -> Result<(), Unanswered> {
-        match self.transport.say_by(bytes, Instant::now() + longest) {
-            Ok(()) => Ok(()),
-            // The wait for its answer finds out why it ended, with its earlier output.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(self.lost(format!("it took nothing more for {} s", longest.as_secs())))
+    fn say(&mut self, bytes: &[u8], wait: &mut Wait<'_>) -> Result<(), Unanswered> {
+        let mut over = None;
+        let said = self.transport.say_unless(bytes, || {
+            over = wait.over(Instant::now());
+            over.is_some()
+        });
+        match (said, over) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), Some(over)) => {
+                let reason = format!("it took nothing more for {} s", wait.longest().as_secs());
+                Err(self.given_up(over, reason))
             }
-            Err(error) => Err(self.lost(error.to_string())),
+            // The wait for its answer finds out why it ended, with its earlier output.
+            (Err(error), None) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            (Err(error), None) => Err(self.lost(error.to_string())),
         }
     }
 
-    fn line(&mut self, deadline: Instant, interrupt: Option<&AtomicBool>) -> Result<String, Unanswered> {
-        let asked_at = Instant::now();
+    fn line(&mut self, wait: &mut Wait<'_>) -> Result<String, Unanswered> {
         loop {
-            if interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
-                self.transport.hang_up(END_MAX);
-                return Err(Unanswered::Interrupted);
+            if wait.over(Instant::now()) == Some(Over::Interrupted) {
+                return Err(self.given_up(Over::Interrupted, String::new()));
             }
             if let Some(line) = self.transport.next_line() {
                 return Ok(line);
@@ -224,9 +237,19 @@ impl Link {
                 self.transport.drain();
                 return self.transport.stdout.take_line().ok_or_else(|| self.ended());
             }
-            if Instant::now() >= deadline {
-                let waited = asked_at.elapsed().as_secs();
-                return Err(self.lost(format!("it gave no answer within {waited} s")));
+            if let Some(over) = wait.over(Instant::now()) {
+                let reason = format!("it gave no answer within {} s", wait.longest().as_secs());
+                return Err(self.given_up(over, reason));
+            }
+        }
+    }
+
+    fn given_up(&mut self, over: Over, reason: String) -> Unanswered {
+        match over {
+            Over::TooLate => self.lost(reason),
+            Over::Interrupted => {
+                self.transport.hang_up(END_MAX);
+                Unanswered::Interrupted
             }
         }
     }
@@ -238,7 +261,12 @@ impl Link {
     }
 
     fn lost(&self, reason: String) -> Unanswered {
-        Unanswered::Lost(format!("{}: {reason}", self.name))
+        Unanswered::Lost(format!("{}: {}", self.name, escaped(&reason)))
+    }
+
+    /// The host's name in messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The transport's process.
@@ -250,7 +278,7 @@ impl Link {
     pub(super) fn said(&mut self) -> Vec<String> {
         self.transport.drain();
         let lines = self.transport.take_errors();
-        lines.iter().map(|line| format!("{}: {line}", self.name)).collect()
+        lines.iter().map(|line| format!("{}: {}", self.name, escaped(line.trim_end()))).collect()
     }
 }
 

@@ -14,9 +14,9 @@ use weir_record::{
 };
 use weir_stats::random::derived_seed;
 
-use super::{Arm, Broken, Round, Started};
+use super::{Arm, Broken, Round, Started, Unopened};
 use crate::{
-    launch::{LaunchError, TrialFailure},
+    launch::LaunchError,
     process::{
         generator,
         group::{Bond, Group},
@@ -30,9 +30,12 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Starts it and waits until it has tried all connections. An arm has failed if not all of its connections could
-    /// be opened.
-    pub(super) fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
+    /// Starts it and waits until it has tried all connections. Returns the servers of which it could not open all.
+    pub(super) fn start(
+        round: &Round<'_>,
+        arms: &[Arm],
+        there: &[usize],
+    ) -> Result<(Self, Vec<Unopened>), Broken> {
         let setup = setup(round, arms, there)?;
         let mut command = Command::new(round.weir);
         command.arg("load-slices");
@@ -52,12 +55,13 @@ impl Generator {
         else {
             return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
         };
-        for (index, (opened, failure)) in there.iter().zip(opened.into_iter().zip(failures)) {
-            if let Some(reason) = too_few(round.request.cell, opened, failure) {
-                arms[*index].failure = Some(TrialFailure::Server { reason });
-            }
-        }
-        Ok(generator)
+        let tried = there.iter().zip(opened.into_iter().zip(failures));
+        let unopened = tried.filter_map(|(index, (opened, failure))| {
+            let reason = too_few(round.request.cell, opened, failure)?;
+            Some(Unopened { index: *index, is_silent: opened == 0, reason })
+        });
+        let unopened = unopened.collect();
+        Ok((generator, unopened))
     }
 
     fn say(&mut self, value: &impl serde::Serialize) -> Result<(), Broken> {
