@@ -6,7 +6,7 @@
 //! commit, say), the effects are multiplied along the way to the reference: logarithms add, and so do the squares of
 //! their standard errors, as those of independent runs do; the degrees of freedom of the sum are Satterthwaite's. What
 //! moved between the runs is in no interval. Of several ways to the same program the one with the narrowest interval
-//! counts. A program of unknown content (`contents`) is no link of such a way: in another run it may be another program.
+//! counts. A program of unknown content (`contents`) is no link of such a way: another run may have another program.
 //!
 //! A *stretch* is what can be told against one reference on one kind of machine. A run belongs to the newest stretch of
 //! its kind of machine that knows its baseline, and begins another one where there is none. So runs of two machines

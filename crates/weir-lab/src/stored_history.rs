@@ -109,8 +109,8 @@ pub fn read(path: &Path, metrics: &HistoryMetrics) -> io::Result<FoundRuns> {
     Ok(found)
 }
 
-/// Stored comparisons of a folder to be read, the newest by name first, and the number of older ones. Only regular files
-/// count.
+/// Stored comparisons of a folder to be read, the newest by name first, and the number of older ones. Only regular
+/// files count.
 pub fn comparisons(folder: &Path) -> io::Result<(Vec<PathBuf>, usize)> {
     let (begin, end) = COMPARISON;
     let entries = fs::read_dir(folder)?.flatten().take(NAMES_MAX);

@@ -194,8 +194,7 @@ mod tests {
     #[test]
     fn what_is_no_repository_or_broken_says_nothing_or_less() {
         let above = format!("{ONE}\n");
-        let files =
-            [(".git/HEAD", above.as_str()), ("in/plain/file", ""), ("in/.git", "gitdir: nowhere\n")];
+        let files = [(".git/HEAD", above.as_str()), ("in/plain/file", ""), ("in/.git", "gitdir: nowhere\n")];
         let own = folder("broken", &files);
         assert_eq!(head(&own), found(Some(ONE), None));
         assert_eq!(head(&own.join("none")), Ok(None), "it is not there");

@@ -94,7 +94,10 @@ mod tests {
         append(&path, 2 * KEPT);
         let mut log = ServerLog::keeping(&path, KEPT, KEPT).expect("it is there");
         log.cut();
-        assert_eq!((part(&path, 0), part(&path, KEPT)), ("0".repeat(KEPT as usize), "1".repeat(KEPT as usize)));
+        assert_eq!(
+            (part(&path, 0), part(&path, KEPT)),
+            ("0".repeat(KEPT as usize), "1".repeat(KEPT as usize))
+        );
         for _ in 0..30 {
             append(&path, KEPT);
             log.cut();

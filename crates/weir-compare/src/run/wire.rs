@@ -43,8 +43,8 @@ pub(super) enum Request {
     Stop,
 }
 
-/// A message of the launcher, one for each request but [`Request::Stop`] and [`Request::Hold`]. For a server there is one
-/// when it has started, and one when it has ended.
+/// A message of the launcher, one for each request but [`Request::Stop`] and [`Request::Hold`]. For a server there is
+/// one when it has started, and one when it has ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It is ready.

@@ -4,7 +4,7 @@ use std::fs;
 
 use weir_lab::stored_history::comparison_name;
 use weir_record::{
-    commands::{COMPARISON_VERSION, CommandArm, CommandComparison, CommandReport, CommandRole},
+    commands::{COMPARISON_VERSION, CommandArm, CommandComparison, CommandFile, CommandReport, CommandRole},
     effect::{Effect, EffectScale, Effects, Question},
     metric::Metric,
     origin::Origin,
@@ -18,7 +18,14 @@ use crate::{
 
 /// A comparison of `old` with `new` at a commit.
 fn comparison(day: u64, commit: &str, ratio: f64) -> String {
-    let arm = |name: &str, role| CommandArm { name: name.to_owned(), role, ..CommandArm::default() };
+    // Without the content of its file a program may be another one each time, and no run would be marked.
+    let file = |name: &str| CommandFile { path: format!("/b/{name}"), bytes: 1, content: name.to_owned() };
+    let arm = |name: &str, role| CommandArm {
+        name: name.to_owned(),
+        role,
+        words: vec![name.to_owned()],
+        files: vec![file(name)],
+    };
     let row = Effect {
         question: Question::Comparison,
         arm: "new <b>".to_owned(),

@@ -160,8 +160,12 @@ fn a_server_that_was_left_out_before_does_not_hide_that_the_others_were_cut() {
     let seen = [CommandFinding::ServerEnded { command, end: FailedEnd::Signal(9), said }];
     let is_cut = |is_ended_by_server: bool| {
         let judged = judged(&commands, &runs, &measured_by);
-        let found =
-            conclude(&Judged { is_interrupted: !is_ended_by_server, is_ended_by_server, seen: &seen, ..judged });
+        let found = conclude(&Judged {
+            is_interrupted: !is_ended_by_server,
+            is_ended_by_server,
+            seen: &seen,
+            ..judged
+        });
         found.findings.iter().any(|it| matches!(it, CommandFinding::CutShort { .. }))
     };
     assert_eq!([is_cut(false), is_cut(true)], [true, false]);

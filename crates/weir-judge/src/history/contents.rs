@@ -11,14 +11,32 @@ const WRAPPERS: [&str; 14] = [
 
 /// Programs that run a file, which one of their words names, or a text.
 const INTERPRETERS: [&str; 18] = [
-    "ash", "bash", "bun", "dash", "deno", "fish", "java", "ksh", "lua", "node", "perl", "php", "pypy", "python",
-    "Rscript", "ruby", "sh", "zsh",
+    "ash", "bash", "bun", "dash", "deno", "fish", "java", "ksh", "lua", "node", "perl", "php", "pypy",
+    "python", "Rscript", "ruby", "sh", "zsh",
 ];
 
 /// Programs that run programs which no word names by its file.
 const RUNNERS: [&str; 20] = [
-    "busybox", "cargo", "chroot", "docker", "dotnet", "find", "go", "make", "ninja", "npm", "npx", "nsenter",
-    "parallel", "perf", "podman", "ssh", "strace", "systemd-run", "unshare", "xargs",
+    "busybox",
+    "cargo",
+    "chroot",
+    "docker",
+    "dotnet",
+    "find",
+    "go",
+    "make",
+    "ninja",
+    "npm",
+    "npx",
+    "nsenter",
+    "parallel",
+    "perf",
+    "podman",
+    "ssh",
+    "strace",
+    "systemd-run",
+    "unshare",
+    "xargs",
 ];
 
 /// Whether the content of the program that words start is known, where `is_file` says of which words it is.
@@ -37,7 +55,8 @@ pub(super) fn is_known(words: &[String], is_file: impl Fn(&str) -> bool) -> bool
         }
         let Some(place) = after.iter().position(|word| may_be_program(word)) else { return false };
         // The program is then looked up in another folder.
-        if after[..place].iter().any(|word| ["-C", "-D", "--chdir"].iter().any(|flag| word.starts_with(flag))) {
+        if after[..place].iter().any(|word| ["-C", "-D", "--chdir"].iter().any(|flag| word.starts_with(flag)))
+        {
             return false;
         }
         rest = &after[place..];
@@ -63,7 +82,8 @@ fn names_its_file(words: &[String], is_file: &impl Fn(&str) -> bool) -> bool {
 /// Whether a word of a wrapper may be the program that it runs: it is no option, no number and no variable. A word that
 /// belongs to an option is taken for the program; its content is not known, so nothing wrong follows.
 fn may_be_program(word: &str) -> bool {
-    let is_other = word.starts_with(|first: char| first == '-' || first.is_ascii_digit()) || word.contains('=');
+    let is_other =
+        word.starts_with(|first: char| first == '-' || first.is_ascii_digit()) || word.contains('=');
     !word.is_empty() && !is_other
 }
 
@@ -73,7 +93,8 @@ mod tests {
 
     #[test]
     fn what_a_shell_or_another_program_starts_is_known_only_by_its_file() {
-        let files = ["sort", "/b/app", "./app", "sh", "old.sh", "python3.12", "script.py", "/usr/bin/taskset"];
+        let files =
+            ["sort", "/b/app", "./app", "sh", "old.sh", "python3.12", "script.py", "/usr/bin/taskset"];
         let of = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             is_known(&words, |word| files.contains(&word))

@@ -181,8 +181,7 @@ fn runs_that_are_not_asked_for_are_links_all_the_same() {
         report.origin.branch = Some(branch.to_owned());
         report
     };
-    let reports =
-        [run(1, ["a", "b"], "main"), run(2, ["b", "c"], "topic"), run(3, ["c", "d"], "main")];
+    let reports = [run(1, ["a", "b"], "main"), run(2, ["b", "c"], "topic"), run(3, ["c", "d"], "main")];
     let asked = Asked { branch: Some("main".to_owned()), ..asked() };
     let series = history(entries(&reports), Vec::new(), &asked).series.remove(0);
     assert_eq!(series.runs.iter().map(|run| (run.stretch, run.links)).collect::<Vec<_>>(), [(1, 1), (1, 3)]);

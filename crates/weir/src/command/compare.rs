@@ -159,11 +159,7 @@ fn measured_by(runner: &mut Runner, asked: &[Asked]) -> Result<MeasuredBy> {
     let refusals = runner.cpu_refusals().join("; ");
     Ok(MeasuredBy {
         cpu_source: cpu_source.to_owned(),
-        cpu_resolution_ns: if is_served {
-            source.resolution_of_servers_ns()
-        } else {
-            source.resolution_ns()
-        },
+        cpu_resolution_ns: if is_served { source.resolution_of_servers_ns() } else { source.resolution_ns() },
         cpu_source_reason: (source == CpuSource::Rusage).then_some(refusals),
         launch_cpu_ns: own.map(|own| own.launch.cpu_ns),
         launch_wall_ns: own.map(|own| own.launch.wall_ns),

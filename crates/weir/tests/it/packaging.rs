@@ -173,7 +173,8 @@ fn release(function: &str, lines: &str, path: &str) -> (bool, String) {
     let (_, rest) = script.split_once(&format!("\n{function}() {{")).expect("there is such a function");
     let (body, _) = rest.split_once("\n}\n").expect("it ends");
     let text = format!("set -euo pipefail\n{function}() {{{body}\n}}\n{lines}");
-    let output = Command::new("/bin/bash").args(["-c", &text]).env("PATH", path).output().expect("bash starts");
+    let output =
+        Command::new("/bin/bash").args(["-c", &text]).env("PATH", path).output().expect("bash starts");
     (output.status.success(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
