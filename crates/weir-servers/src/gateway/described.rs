@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::{
-    commands::Change,
+    controls::Change,
     record_kinds::GatewayRecord,
     venue_record::{of_endpoint_record, of_venues_record},
     worker_message::{of_home, of_sent_key, of_session_key, of_session_record, unpack_sequence},
