@@ -59,7 +59,7 @@ pub(crate) const NOT_FOLLOWING: LocalizedText = [
 ];
 
 pub(crate) const CHARTS_HELP: LocalizedText = [
-    "Each chart has an address of its own and may be framed by other pages. Without a study it is of the newest study tps.",
+    "Each chart has its own address and may be framed by other pages. Without a study it shows the newest study tps.",
     "차트마다 주소가 있어 다른 문서에 iframe으로 넣을 수 있습니다. 연구를 지정하지 않으면 가장 최근의 tps 연구를 보여 줍니다.",
     "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定研究时，显示最近一次 tps 研究。",
 ];
@@ -176,7 +176,7 @@ pub(crate) const STOPPED: LocalizedText = [
     "已停止，可用 `weir study --resume` 继续。",
 ];
 pub(crate) const ENDED_SOMEHOW: LocalizedText = [
-    "it has ended; the system did not tell how:",
+    "it has ended; the system did not say how:",
     "끝났지만 시스템이 종료 상태를 알려 주지 않았습니다:",
     "已结束，但系统未告知其退出状态：",
 ];
@@ -252,7 +252,7 @@ pub(crate) const OBSERVATIONS: LocalizedText = ["Observations", "관찰", "观�
 pub(crate) const OBSERVE_LIVE: LocalizedText =
     ["Observe a process now", "지금 프로세스 관찰하기", "实时观测进程"];
 pub(crate) const OBSERVE_HELP: LocalizedText = [
-    "What /proc tells of it and of its children since somebody looked last, as weir observe shows it. The page loads itself \
+    "What /proc shows of it and of its children since the previous reading, as weir observe shows it. The page loads itself \
      again every two seconds.",
     "마지막으로 조회한 뒤 프로세스와 그 자식에 대해 /proc에서 알 수 있는 내용을 weir observe와 같은 형식으로 보여 줍니다. 이 페이지는 2초마다 다시 불러옵니다.",
     "以 weir observe 的形式显示自上次查看以来 /proc 中该进程及其子进程的信息。此页面每两秒自动刷新。",
@@ -264,12 +264,12 @@ pub(crate) const OBSERVING_BEGINS: LocalizedText = [
 ];
 pub(crate) const PROCESS: LocalizedText = ["Process number", "프로세스 번호", "进程号"];
 pub(crate) const ANY_PROCESS: LocalizedText = [
-    "Whoever has logged in observes any other process, by its number.",
+    "After a login any other process can be observed, by its number.",
     "로그인하면 번호를 입력해 다른 프로세스도 관찰할 수 있습니다.",
     "登录后可按进程号观测任何其他进程。",
 ];
 pub(crate) const NOT_OBSERVED: LocalizedText = [
-    "Only servers that --stats names are observed for everybody; other processes for whoever has the token.",
+    "Everybody can observe the servers that --stats names; other processes need the token.",
     "누구나 관찰할 수 있는 것은 --stats로 지정한 서버뿐이며, 다른 프로세스는 토큰이 있어야 관찰할 수 있습니다.",
     "所有人都可观测的只有 --stats 所指定的服务器；其他进程需持有令牌。",
 ];

@@ -7,7 +7,7 @@
 //! their standard errors, as those of independent runs do; the degrees of freedom of the sum are Satterthwaite's. What
 //! moved between the runs is in no interval.
 //!
-//! A *stretch* is what can be told against one reference on one kind of machine. A run belongs to the newest stretch of
+//! A *stretch* is the runs that have one reference on one kind of machine. A run belongs to the newest stretch of
 //! its kind of machine that knows its baseline, and begins another one where there is none. So runs of two machines
 //! that take turns make two stretches, and not one for each run.
 //!

@@ -198,7 +198,7 @@ fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if asked > 0 {
         let text = localized!(
             language,
-            "{asked} comparisons of its own, {goals} of them with a goal",
+            "{asked} further comparisons, {goals} of them with a goal",
             "별도 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
             "自定义比较 {asked} 项，其中 {goals} 项设有目标",
         );
@@ -511,7 +511,7 @@ mod tests {
             ("nginx".to_owned(), Ok(process(Some(7), None, true))),
             ("mine".to_owned(), Ok(process(Some(8), None, false))),
             ("box".to_owned(), Ok(process(None, Some("/sys/fs/cgroup/box"), false))),
-            ("gone".to_owned(), Err("nobody accepts connections at 127.0.0.1:81".to_owned())),
+            ("gone".to_owned(), Err("no server accepts connections at 127.0.0.1:81".to_owned())),
         ];
         assert_eq!(
             running(&found, Language::English),
@@ -520,7 +520,7 @@ servers that run already; none is started, pinned or stopped
   nginx  connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (7) and all below it, found by its port
   mine   connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (8) and all below it, as named
   box    connections to 127.0.0.1:80, CPU of all processes of the control group /sys/fs/cgroup/box
-  gone   the study would be refused: nobody accepts connections at 127.0.0.1:81
+  gone   the study would be refused: no server accepts connections at 127.0.0.1:81
 "
         );
         for language in Language::ALL {

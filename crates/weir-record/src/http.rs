@@ -18,7 +18,7 @@ pub struct HttpLoadReport {
     pub urls: Vec<String>,
     /// Method of every request; empty where each has its own.
     pub method: String,
-    /// Every request had a connection of its own.
+    /// Every request had its own connection.
     pub connection_per_request: bool,
     /// From the beginning of a connection attempt to its end; all connections of the run, warm-up included.
     pub connect: LatencySummary,
@@ -79,7 +79,7 @@ pub struct RequestOutcome {
     /// Right responses in the window; absent in records of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right_in_window: Option<u64>,
-    /// Of these, those whose content was compared, byte for byte or by its hash; absent where any content is right.
+    /// Those among them whose content was compared, byte for byte or by its hash; absent where any content is right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared_in_window: Option<u64>,
     /// Bytes of every right content; absent where they may differ, or none was there to know them from.

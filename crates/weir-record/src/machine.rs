@@ -58,7 +58,7 @@ pub struct Fingerprint {
     pub links: BTreeMap<String, String>,
     /// Whether the kernel uses huge pages by itself (`always`, `madvise`, `never`).
     pub transparent_hugepages: String,
-    /// Foreign programs that were measured or observed, with what tells one build from another.
+    /// Foreign programs that were measured or observed, with what distinguishes one build from another.
     pub programs: BTreeMap<String, String>,
     /// Version of Weir, and its source revision when known.
     pub weir_version: String,
@@ -89,7 +89,7 @@ pub struct RunningProcess {
     pub cgroup: Option<String>,
     /// Whether the process was found by where it listens, and not named.
     pub found_by_port: bool,
-    /// Its program, and what tells one build of it from another; empty where they cannot be read.
+    /// Its program, and what distinguishes one build of it from another; empty where they cannot be read.
     pub program: String,
     /// See `program`.
     pub program_hash: String,
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(differences(&new, &new), []);
     }
 
-    /// A change of one fact, and the name by which two records are then told apart.
+    /// A change of one fact, and the name by which two records are then distinguished.
     type Change = (&'static str, fn(&mut Fingerprint));
 
     const CHANGES: [Change; 15] = [

@@ -36,7 +36,7 @@ pub struct NodeStats {
     pub sessions: Vec<SessionStats>,
     /// Sessions logged in, listed or not.
     pub sessions_open: u64,
-    /// Of these, those that have not got everything yet.
+    /// Those among them that have not got everything yet.
     pub sessions_replaying: u64,
     /// Upstream sessions logged in (gateway only).
     pub upstreams_open: u64,

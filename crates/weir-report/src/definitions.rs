@@ -210,7 +210,7 @@ const REQUEST_TERMS: [Term; 5] = [
         Of::Word(Word::ResponseTime),
         [
             "From the moment a request was due to be sent to the last byte of its response, connecting included where \
-             each request has a connection of its own. A stalled server cannot hide its queue.",
+             each request has its own connection. A stalled server cannot hide its queue.",
             "요청을 보내기로 한 시각부터 응답의 마지막 바이트가 돌아올 때까지의 시간이며, 요청마다 새 연결을 여는 조건에서는 연결 시간을 \
              포함합니다. 서버가 멈춰도 대기열이 가려지지 않습니다.",
             "从请求应当发出的时刻到收到响应最后一个字节的时间；在每个请求新建连接的条件下包含建立连接的时间。服务器停顿时，排队无法被掩盖。",

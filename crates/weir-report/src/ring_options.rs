@@ -94,7 +94,7 @@ const OPTIONS: [RingOption; 6] = [
             "除非每个连接都有数据到达，否则睡满这段时间：唤醒更少，每次处理更多",
         ],
         pays: [
-            "many connections whose requests come to a busy server one by one",
+            "many connections whose requests arrive at a busy server one by one",
             "많은 연결의 요청이 바쁜 서버에 하나씩 도착할 때",
             "众多连接的请求逐个到达繁忙的服务器",
         ],
@@ -122,7 +122,7 @@ const OPTIONS: [RingOption; 6] = [
         costs: [
             "a little work in each completion where little arrives at a time; buffers that follow what arrives, the \
              default, leave little to bundle; on many kernels from before the spring of 2026 a connection that its peer \
-             resets right behind its data waits for ever",
+             resets right behind its data waits forever",
             "조금씩 도착하면 완료마다 약간의 일이 더해짐. 도착량을 따르는 버퍼(기본값)에서는 묶을 것이 적음. 2026년 봄 이전의 \
              많은 커널에서는 상대가 데이터 바로 뒤에 리셋한 연결이 끝없이 기다림",
             "每次到达很少时，每个完成项略增开销；缓冲区随到达量调整（默认）时，可合并的很少；2026 年春季之前的许多内核上，\
@@ -310,7 +310,7 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
         false => known,
         true => vec![localized!(
             language,
-            "{name} is part of this study, without a standing of its own",
+            "{name} is part of this study, without its own standing",
             "{name}: 이 연구에 있으나 자체 판정은 없음",
             "{name}：在本研究中，但没有自己的判定",
         )],

@@ -64,7 +64,7 @@ words! {
     AddedCostTitle: "What arms add to the baseline's cost" | "기준에 더해지는 비용" | "在基线之上增加的代价";
     AddedCostHelp: "Each arm less the baseline of the same block, which does the same work without what the arm adds: the \
         mean over the blocks, with its t interval. The share is the first of these costs over that of the reference \
-        (Fieller's interval, as wide as for all arms together); a dash where the reference's cost cannot be told from zero."
+        (Fieller's interval, as wide as for all arms together); a dash where the reference's cost cannot be distinguished from zero."
         | "같은 블록에서 추가되는 것 없이 같은 일을 하는 기준을 뺀 값의 블록 평균이며, 구간은 t 구간입니다. 비율은 첫 번째 비용을 참조 대상의 \
         비용으로 나눈 값(모든 대상을 함께 보정한 Fieller 구간)이고, 참조 대상의 비용을 0과 구별할 수 없으면 표시하지 않습니다."
         | "各方案减去同一区组中没有该附加部分而做同样工作的基线，取各区组的均值，并给出 t 区间。份额为第一项代价除以参照方案的代价（Fieller \
@@ -129,7 +129,7 @@ words! {
 
     PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
     PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline. \
-        Explanations are those of whoever wrote the study; a cause is measured only where arms switch it on."
+        Explanations are those of the author of the study; a cause is measured only where arms switch it on."
         | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다. 설명은 연구를 작성한 \
         사람의 것이며, 원인은 그 원인만 켠 대상이 있을 때만 측정합니다."
         | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。说明出自研究的作者；只有存在单独打开某一原因的方案时，才测量该原因。";
@@ -188,9 +188,9 @@ words! {
 
     MapTitle: "The map" | "조건별 히트맵" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
-        told from noise, ? one that another figure does not confirm, such as the CPU of both sides, \
+        distinguished from noise, ? one that another figure does not confirm, such as the CPU of both sides, \
         † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
-        – nothing to compare, … nothing told before the schedule is finished. False discovery rate over all cells of a metric: \
+        – nothing to compare, … no result before the schedule is finished. False discovery rate over all cells of a metric: \
         5 %. A cell that claims nothing by itself says so in its row too, with (map). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
@@ -220,7 +220,7 @@ words! {
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
     MapInvalid: "not comparable" | "비교 불가" | "不可比较";
-    MapUnfinished: "not told yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
+    MapUnfinished: "no result yet, unfinished" | "미완료로 판정 전" | "尚未完成，暂不判定";
 
     OverviewTitle: "The map in tables" | "조건별 결과표" | "分布图的各张表";
     OverviewHelp: "Means are geometric, over the same cells at every level and for every arm, and never over raw figures of \
@@ -256,7 +256,7 @@ words! {
     KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
         can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
         itself may be slower or faster than shown. From the version that has \
-        them on, multishot receives are used where this kernel tells every end of a connection."
+        them on, multishot receives are used where this kernel reports every end of a connection."
         | "이 커널에서 해당 버전에 없는 기능을 쓰지 않게 한 대상입니다. 가릴 수 있는 것은 프로그램이 커널에 요청하는 기능뿐이며 네트워크 스택, 스케줄러, \
         io_uring 내부는 이 커널의 것이므로 실제 이전 커널은 여기 표시된 것보다 느리거나 빠를 수 있습니다. 멀티샷 수신은 \
         이를 지원하는 버전부터, 이 커널이 모든 연결 종료를 알려 줄 때만 씁니다."
@@ -267,7 +267,7 @@ words! {
     KernelsMasked: "left unused (since)" | "쓰지 않은 기능(도입 버전)" | "未使用的功能（引入版本）";
 
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
-    EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
+    EvidenceHelp: "From separate slices, after all that was timed; no other figure of this report rests on them. \
         Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
         that was not, in the same rounds. Time asleep in a call is no work. What one part has more of than another shows \
         where the difference is, not why."
@@ -318,12 +318,12 @@ words! {
 
     AccountTitle: "Where the server CPU goes" | "서버 CPU가 쓰인 곳" | "服务器 CPU 用在哪里";
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
-        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are held \
-        against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
+        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are compared \
+        with unobserved slices of the same rounds: an account closes when the whole interval of what is \
         explained is at least 95 % of that CPU, and explains more than there is when all of it is above 105 %. Switching is what the scheduler charges a thread with before it \
         runs, above all on a CPU that was idle. A call that had begun before its slice, or went on beyond its end, is in no \
-        part, so that its CPU is in what is left. That is a row of its own. Over loopback the call that sends a segment \
-        also receives it, in a softirq: a row says what the call comes to with that. It has softirqs that another row has \
+        part, so that its CPU is in what is left. That is a separate row. Over loopback the call that sends a segment \
+        also receives it, in a softirq: a row has the sum of the two. It has softirqs that another row has \
         too, and is not added up. A place says where CPU goes, and not why."
         | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구하고, 구간이 0을 포함하지 않는 것부터 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
@@ -384,7 +384,7 @@ words! {
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
         time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \
-        call is stopped twice. The kernel's programs tell the same calls of a server that nothing holds. Times are for each second \
+        call is stopped twice. The kernel's programs count the same calls of a server that nothing stops. Times are for each second \
         of load (s/s), or for each completed one. A ratio says how many times as much the baseline has. No figure of this report \
         rests on slices under strace."
         | "strace -c -f -w를 붙인 구간을 대상마다 한 번 두어, 그런 표가 말해 주는 것과 말해 주지 않는 것을 보입니다. strace는 모든 호출의 시작부터 끝까지의 시간을 더합니다. \
@@ -520,7 +520,7 @@ words! {
     WhyHelp: "Counted, not sampled. Rows that are zero for every arm are left out."
         | "표본이 아니라 전수로 센 값입니다. 모든 대상에서 0인 행은 생략했습니다."
         | "均为逐次计数，并非抽样。所有方案都为 0 的行已省略。";
-    NoWhy: "No arm has counters of its own; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
+    NoWhy: "No arm has its own counters; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
         | "没有方案自带计数器，仅读取了 /proc。";
     Syscalls: "system calls" | "시스템 콜" | "系统调用";
     OtherCells: "Other cells" | "다른 조건" | "其他条件";

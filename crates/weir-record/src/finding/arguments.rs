@@ -10,7 +10,7 @@ pub struct ArmExclusions {
     pub arm: String,
     /// So many of its trials were.
     pub excluded: u32,
-    /// Of so many, attempts included.
+    /// All trials, attempts included.
     pub trials: u32,
 }
 
@@ -51,7 +51,7 @@ pub struct CallsLacking {
     pub cell_id: String,
     /// Arm.
     pub arm: String,
-    /// Of what its messages need, the share that was seen.
+    /// The share of what its messages need that was seen.
     pub share: f64,
 }
 
@@ -94,7 +94,7 @@ pub struct OrderEffect {
 pub enum SlicePlace {
     /// It goes before the baseline's other slice.
     GoingFirst,
-    /// It follows a slice of this arm instead of one of its own.
+    /// It follows a slice of this arm instead of its own slice.
     Following {
         /// Arm.
         arm: String,
@@ -110,7 +110,7 @@ pub struct SegmentsOfArm {
     pub cell_id: String,
     /// For each message of its slices.
     pub in_slices: f64,
-    /// For each message of slices of evidence that nobody watched.
+    /// For each message of unobserved slices of evidence.
     pub in_long: f64,
 }
 
@@ -194,7 +194,7 @@ pub enum UnitKind {
 pub enum NoTurns {
     /// The study file says so.
     Asked,
-    /// Each message has a connection of its own.
+    /// Each message has its own connection.
     ConnectionEach,
     /// Connections are opened over a time.
     RampUp,
@@ -202,7 +202,7 @@ pub enum NoTurns {
     LoadOptions,
     /// One generator would hold more connections than it may.
     Connections,
-    /// A command cannot be told where to listen.
+    /// A command has no place for the address to listen at.
     NoPort,
     /// Orders go through a gateway to an exchange.
     Gateway,
@@ -226,7 +226,7 @@ impl NoTurns {
                 ["the study asks for whole trials", "연구 파일이 전체 시행을 지정함", "研究文件要求完整试验"]
             }
             Self::ConnectionEach => [
-                "a connection for each message leaves work in the kernel for whoever comes next",
+                "a connection for each message leaves work in the kernel for the next slice",
                 "메시지마다 새 연결을 쓰면 커널에 남은 일이 다음 대상의 차례로 넘어감",
                 "每条消息各用一个连接，会在内核中把工作留给下一个方案",
             ],
@@ -256,7 +256,7 @@ impl NoTurns {
                 "网关背后有交易所，会话持续进行",
             ],
             Self::Simulated => [
-                "each arm has a simulated device of its own, with the same seed",
+                "each arm has its own simulated device, with the same seed",
                 "대상마다 같은 시드의 시뮬레이션 장치를 따로 가짐",
                 "每个方案各有一个种子相同的模拟设备",
             ],
@@ -371,7 +371,7 @@ pub struct FailedTrial {
     pub syn_retransmits: u64,
 }
 
-/// What a verdict on server CPU is held against.
+/// What a verdict on server CPU is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "figure", rename_all = "kebab-case")]
 pub enum Witness {

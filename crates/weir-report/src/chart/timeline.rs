@@ -36,8 +36,8 @@ const TITLE: Caption = Caption::Own(["The session, trial by trial", "시행별 �
 
 const HELP: Caption = Caption::Own([
     "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
-        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which tells \
-        machine states apart.",
+        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which shows \
+        the states of the machine.",
     "상자 하나가 시행 하나이며 실행된 순서대로 놓였습니다. 대상들이 번갈아 실행되므로 머신 상태가 변해도 모두에게 \
         똑같이 영향을 줍니다. 속이 빈 상자는 비교에서 뺀 시행입니다. 아래는 시행 전후의 코어 간 왕복 시간으로, 머신 상태를 구분합니다.",
     "每个方块是一次试验，按实际运行顺序排列：各方案轮流运行，机器状态的漂移会同等影响所有方案。空心方块为被剔除的试验。\

@@ -27,7 +27,7 @@ const TITLE: Caption = Caption::Own(["Waiting over time", "시간에 따른 대�
 
 const HELP: Caption = Caption::Own([
     "One trial, interval by interval; where settings are compared, a trial of each after the other. Dashed: what the \
-     text of the publication says of a part (its curves are images, whose values nobody printed). A sign in the table \
+     text of the publication says of a part (its curves are images, whose values are not printed). A sign in the table \
      says whether a published bound holds. Nothing is judged here: each part ran once.",
     "시행 하나를 측정 구간별로 그렸습니다. 설정을 비교하는 그림에서는 설정마다 시행 하나씩 이어 놓았습니다. 점선은 발표문의 본문에 적힌 \
      값입니다(곡선은 그림으로만 실려 수치가 없습니다). 표의 기호는 발표된 한계가 여기서도 지켜지는지를 나타냅니다. 부분마다 한 번씩만 \

@@ -325,7 +325,7 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
             let reason = printable(reason);
             localized!(
                 language,
-                "no control group could be made ({reason}), so processes that nobody waits for are not counted; \
+                "no control group could be made ({reason}), so processes that are not waited for are not counted; \
                  systemd-run --user --scope gives one",
                 "제어 그룹을 만들 수 없어({reason}) 아무도 기다리지 않는 프로세스는 세지 못합니다. systemd-run --user --scope로 얻을 수 \
                  있습니다",

@@ -201,7 +201,7 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
         }
         OfCells::WorkersNotTold { arm, workers } => localized!(
             language,
-            "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
+            "the command of {arm} names no number of workers, so it does not know how many to have: it runs in the cells with \
              {workers} alone",
             "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 조건에서만 실행함",
             "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的条件下运行",

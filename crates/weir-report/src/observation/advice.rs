@@ -60,7 +60,7 @@ fn waited_for(waits_for: WaitsFor, language: Language) -> &'static str {
         }
         WaitsFor::Time => ["for time to pass", "정해진 시간이 지날 때까지", "等待时间过去"],
         WaitsFor::Own => [
-            "for threads or children of its own",
+            "for its own threads or children",
             "자신의 스레드나 자식 프로세스 대기",
             "等待自己的线程或子进程",
         ],
@@ -92,7 +92,7 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
             Some(localized!(
                 language,
                 "It opened the same names again and again: {files} names {opens} times, most often {path}, {path_opens} times. \
-                 Whoever keeps the descriptors (nginx: open_file_cache) opens each once, which is {files} opens.",
+                 A program that keeps the descriptors (nginx: open_file_cache) opens each once, which is {files} opens.",
                 "같은 이름을 거듭 열었습니다. 이름 {files}개를 {opens}회 열었고, 가장 자주 연 것은 {path}({path_opens}회)입니다. 디스크립터를 열어 둔 채 쓰면(nginx: \
                  open_file_cache) 각각 한 번씩, 모두 {files}회만 열면 됩니다.",
                 "它反复打开同样的名称：{files} 个名称打开了 {opens} 次，最多的是 {path}，{path_opens} 次。保留已打开的描述符（nginx：open_file_cache），则每个只需打开一次，共 \
@@ -156,7 +156,7 @@ fn coalesce(call: &str, (calls, bytes): (u64, u64), gathered: u64, language: Lan
     localized!(
         language,
         "{call} moves {each} a call. Gather first, before any other I/O model: in pieces of {piece} (a larger buffer, \
-         writev) the same bytes are {gathered} calls instead of {calls}. That goes for bytes that nobody waits for in \
+         writev) the same bytes are {gathered} calls instead of {calls}. That holds for bytes that no peer waits for in \
          between: not for a request and its answer.",
         "{call} 한 번에 {each}만 옮깁니다. I/O 모델을 바꾸기 전에 먼저 모으십시오. {piece}씩(더 큰 버퍼, writev) 옮기면 같은 바이트에 호출 {calls}회 대신 \
          {gathered}회입니다. 중간에 기다리는 쪽이 없는 바이트에만 해당하며, 요청과 응답은 모을 수 없습니다.",

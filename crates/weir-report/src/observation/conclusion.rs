@@ -61,7 +61,7 @@ fn waited_for_cpu(observation: &Observation, language: Language) -> String {
     localized!(
         language,
         "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
-         programs or other threads of its own ran. Look there first.",
+         programs or its other threads ran. Look there first.",
         "CPU를 기다렸습니다. 코어 하나의 {cpu}를 썼고, 다른 프로그램이나 자신의 다른 스레드가 실행되는 동안 시간의 {delay}를 실행 가능한 채로 CPU를 \
          기다렸습니다. 여기부터 확인하십시오.",
         "它在等 CPU：用了一个核的 {cpu}，另有 {delay} 的时间可运行却在等 CPU，其间运行的是其他程序或它自己的其他线程。请先查这里。",
@@ -136,7 +136,7 @@ fn busy_with_calls(bound: &Bound, language: Language) -> String {
     let [asking, entering] = parts.map(percent);
     localized!(
         language,
-        "Its system calls for I/O cost {share} of its CPU. Of its CPU, {asking} is asking what is ready and tries that found \
+        "Its system calls for I/O cost {share} of its CPU. {asking} of its CPU is asking what is ready and tries that found \
          nothing, {entering} is entering the kernel once for each other call for I/O. What another I/O model would change \
          does not follow from these figures.",
         "I/O 시스템 콜의 비용은 CPU의 {share}입니다. CPU 중 준비 여부를 묻거나 빈손으로 돌아온 호출이 {asking}, 나머지 I/O 호출마다 커널에 진입하는 비용이 {entering}입니다. \
@@ -261,7 +261,7 @@ mod tests {
         assert!(text.contains("33 % of the time") && !text.contains("set its pace"), "{text}");
         starved.trace = None;
         starved.bound = None;
-        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
+        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone shows it too");
         for (cpu_ns, run_delay_ns) in [(300_000_000, 70_000_000), (1_000, 40_000_000)] {
             let text = text_of(&observed(cpu_ns, run_delay_ns, Vec::new()));
             assert!(!text.contains("waited for a CPU"), "{text}");

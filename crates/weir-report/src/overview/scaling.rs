@@ -26,7 +26,7 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     let lines = ["Scaling efficiency, cell by cell", "확장성 효율성, 조건별", "各条件的扩展效率"];
     let marks = [
         "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
-         many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
+         many. In brackets: with both, so that the figure is that of the generator. ! more than 105 %.",
         "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계여서 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 한계였습니다. 괄호: 둘 다 한계여서 부하 \
          생성기의 값입니다. ! 105 % 초과.",
         "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
@@ -145,7 +145,7 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Sentence {
     let text = localized!(
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
-         something else differs between the two cells. What it may be, held against the records: {candidates}.",
+         something else differs between the two cells. Possible causes, checked against the records: {candidates}.",
         "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 값은 워커를 늘린 것만으로 설명되지 않으며, 두 조건 사이에 다른 차이가 있다는 뜻입니다. 기록과 대조한 가능한 원인: {candidates}.",
         "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 无法仅用增加线程来解释，说明两个条件之间还有别的差异。按记录核对的可能原因：{candidates}。",
     );

@@ -73,7 +73,7 @@ fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
 fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     let acting = language.choose(match can_act {
         true => [
-            "who has the token can start and stop studies",
+            "users with the token can start and stop studies",
             "토큰이 있는 사람은 연구를 시작하고 중지할 수 있습니다",
             "持有令牌的人可以启动和停止研究",
         ],
@@ -81,7 +81,7 @@ fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     });
     localized!(
         language,
-        "whoever reaches {address} can read them; {acting}",
+        "everybody who reaches {address} can read them; {acting}",
         "{address}에 접속할 수 있는 사람은 누구나 연구를 볼 수 있습니다. {acting}",
         "凡能访问 {address} 的人都可以查看这些研究；{acting}",
     )

@@ -273,7 +273,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     if *unmatched > 0 {
         text.push_str(&localized!(
             language,
-            "; {unmatched} completions are left out, because nobody saw them being issued",
+            "; {unmatched} completions are left out, because weir did not see their issue",
             "; 발행을 보지 못한 완료 {unmatched}건은 뺐습니다",
             "；有 {unmatched} 个完成因未看到其发出而未计入",
         ));
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(line(whole, false), "12 requests in a.csv");
         assert!(line(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
         let early = line(CaptureCounts { unmatched: 1, ..whole }, false);
-        assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
+        assert!(early.ends_with("1 completions are left out, because weir did not see their issue"));
         let lossy = line(CaptureCounts { lost: 3, ..whole }, false);
         assert!(lossy.ends_with("dropped 3 records that were not read in time"));
         let all = CaptureCounts { operations: 12, unmatched: 1, lost: 3 };
