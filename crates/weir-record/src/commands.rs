@@ -293,7 +293,7 @@ pub struct CommandRun {
     /// Where it failed: the end of what it wrote to standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
-    /// What a load run showed beside its cost; absent of commands that end by themselves.
+    /// What a load run showed beside its cost; absent for commands that end by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRun>,
 }

@@ -206,7 +206,7 @@ pub struct Effect {
     pub role: CellRole,
     /// The verdict on the arm; *no claim* of every row that is no comparison.
     pub verdict: Verdict,
-    /// What came of a goal or limit; absent where there is none.
+    /// The outcome of a goal or limit; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// What is known of a contrast, in which neither side is the better one; absent for other questions.

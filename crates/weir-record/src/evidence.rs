@@ -42,7 +42,7 @@ pub struct ArmEvidence {
     /// Whether the kernel charges no process for softirqs, so that they are in no server CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirqs_are_apart: Option<bool>,
-    /// CPU of server, generator and softirq threads for each; of unobserved slices, where there are any.
+    /// CPU of server, generator and softirq threads for each; from unobserved slices, where there are any.
     #[serde(default)]
     pub machine_cpu_ns: f64,
     /// CPU of the generator's threads for each, of the same slices; absent in older evidence.
@@ -56,9 +56,9 @@ pub struct ArmEvidence {
     /// All of them together by round; absent where no call was seen, and in older evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_calls: Option<AllCalls>,
-    /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
+    /// Whether engine and kernel counted the same calls; for servers of Weir that the programs saw.
     pub coverage: Option<Coverage>,
-    /// What its calls moved against what its messages need; of any server that the programs saw.
+    /// What its calls moved, compared with what its messages need; for any server that the programs saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed: Option<Needed>,
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
@@ -131,7 +131,7 @@ pub struct CallEvidence {
     pub on_cpu_ns: f64,
     /// Time asleep.
     pub blocked_ns: f64,
-    /// Time it had been woken or preempted and did not run yet.
+    /// Time from a wake-up or a preemption to the next run.
     pub queued_ns: f64,
     /// What one call returned on average: bytes, events, or submissions.
     pub returned: f64,
@@ -146,7 +146,7 @@ pub struct AllCalls {
     pub on_cpu_ns: OverRounds,
 }
 
-/// What each round's slices of evidence say of one figure.
+/// One figure from each round's slices of evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverRounds {
     /// One for each round that has such slices.

@@ -51,7 +51,7 @@ pub struct Grid {
     pub cells_left_out: u32,
 }
 
-/// What is known of a cell, as one of many that were looked at.
+/// The result of a cell, as one of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
@@ -67,7 +67,7 @@ pub enum Difference {
     NotBorneOut,
     /// The generator was the limit, and nothing shows the two at one equal rate: what differs may be the rate alone.
     GeneratorLimited,
-    /// There is nothing that may be compared.
+    /// Nothing may be compared.
     Invalid,
     /// Nothing is concluded yet: the schedule is not finished.
     Unfinished,

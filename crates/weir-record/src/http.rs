@@ -46,7 +46,7 @@ pub struct HttpLoadReport {
     pub redirects: u64,
     /// Where the first redirect of the run pointed to.
     pub redirect_location: Option<String>,
-    /// The first response of the run that was not what it should be.
+    /// The first wrong response of the run.
     pub bad_response: Option<BadResponse>,
     /// Content of right responses, in bytes a second over the window.
     pub content_bytes_per_second: f64,
@@ -128,7 +128,7 @@ pub struct RequestMix {
     pub request: Vec<MixedRequest>,
 }
 
-/// A response that was not what it should be, as far as it came.
+/// A wrong response, as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BadResponse {

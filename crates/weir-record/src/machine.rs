@@ -11,7 +11,7 @@ pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often it is sent again at growing ones.
 pub const SYN_RETRIES: &str = "tcp_syn_retries";
 
-/// What machine this is. Stored with every study and compared before results are put side by side.
+/// The machine. Stored with every study and compared before results are put side by side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fingerprint {

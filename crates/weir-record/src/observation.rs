@@ -504,7 +504,7 @@ pub struct CallFigures {
     pub probe_runs: u64,
     /// Time asleep.
     pub blocked_ns: u64,
-    /// Time it had been woken or preempted and did not run yet.
+    /// Time from a wake-up or a preemption to the next run.
     pub queued_ns: u64,
     /// Calls that had not returned at the end.
     pub in_flight: u64,

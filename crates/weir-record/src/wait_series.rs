@@ -172,7 +172,7 @@ pub struct LevelBeside {
     pub published: PublishedLevel,
     /// What was measured; absent where nothing was.
     pub measured: Option<f64>,
-    /// Whether the published bound holds; absent of a level that is only about so much.
+    /// Whether the published bound holds; absent for a level that is only about so much.
     pub holds: Option<bool>,
 }
 

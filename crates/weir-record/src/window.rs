@@ -29,7 +29,7 @@ pub struct ObservedWindow {
     /// report it.
     pub pss_bytes: u64,
     /// What the kernel took since before the servers of the round started, for each of them: its structures and socket
-    /// buffers, of both ends of their connections. Absent of whole trials.
+    /// buffers, of both ends of their connections. Absent for whole trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_bytes: Option<u64>,
     /// Connections that each worker has open at the end of the window, when the target is a Weir server.

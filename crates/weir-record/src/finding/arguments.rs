@@ -55,7 +55,7 @@ pub struct CallsLacking {
     pub share: f64,
 }
 
-/// A difference in which what was planted does not lead, or has another size.
+/// A difference in which the planted work does not lead, or has another size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlantedApart {
     /// Cell.
@@ -70,7 +70,7 @@ pub struct PlantedApart {
     pub ns: f64,
     /// Its interval.
     pub interval: (f64, f64),
-    /// How many more of the planted system call there are for each message; absent of a time.
+    /// How many more of the planted system call there are for each message; absent for a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_calls: Option<f64>,
 }

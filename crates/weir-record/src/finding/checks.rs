@@ -207,7 +207,7 @@ macro_rules! findings_of_checks {
         NoCrossCore = "no-cross-core"
         /// The two sides are two hosts, with a network between them.
         TwoHosts = "two-hosts"
-        /// What the machine was like in the first half of each cell's rounds, and in the second.
+        /// The machine in the first half of each cell's rounds, and in the second.
         MachineDrift = "machine-drift" {
             /// CPUs that other processes used in each half; medians over trials.
             foreign_cpus: (f64, f64),
@@ -265,7 +265,7 @@ macro_rules! findings_of_checks {
             without_room: u64,
             /// Slices of evidence that they observed.
             slices: u64,
-            /// Further ones that they were to observe, and could not.
+            /// Further ones that they should have observed and could not.
             #[serde(default)]
             failed: u64,
         }

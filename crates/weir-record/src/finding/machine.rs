@@ -235,7 +235,7 @@ macro_rules! findings_of_machine {
     }
     /// Rungs of evidence.
     OfRungs {
-        /// What keeps a rung of evidence from being used.
+        /// Why a rung of evidence is not available.
         RungBarred = "rung-barred" {
             /// The obstacle.
             obstacle: Obstacle,

@@ -158,7 +158,7 @@ macro_rules! findings_of_verdicts {
         NotStopped = "not-stopped" {
             /// Arm.
             arm: String,
-            /// What part of a CPU it used meanwhile.
+            /// The share of a CPU that it used meanwhile.
             share: f64,
             /// Trials in which it did.
             trials: u64,
@@ -184,7 +184,7 @@ macro_rules! findings_of_verdicts {
         StoppedBetweenSlices = "stopped-between-slices" {
             /// Arm.
             arm: String,
-            /// What part of a CPU it used before it was; the median of these rounds.
+            /// The share of a CPU that it used before it was stopped; the median of these rounds.
             share: f64,
             /// Runs in which it was.
             stopped: u32,
@@ -206,7 +206,7 @@ macro_rules! findings_of_verdicts {
             /// Largest difference of a placebo, as a ratio less one.
             floor: f64,
         }
-        /// Trials there were, and too few that can be compared.
+        /// There were trials, but too few that can be compared.
         NoUnitLeft = "no-unit-left"
         /// The sides were met in different states of the machine only.
         OtherStates = "other-states"
