@@ -60,7 +60,7 @@ const CONSTRUCTIONS: &[Construction] = &[
         "So is/are/was/were/does/do/did/has/have/can/will/must",
         "begin with the subject: the same is true for",
     ),
-    anywhere("Nor/Neither is/are/was/were/does/do/did/has/have/can/will/must", "begin with the subject"),
+    anywhere("Nor is/are/was/were/does/do/did/has/have/can/will/must", "begin with the subject"),
 ];
 
 /// Words after which a noun phrase cannot go on, as far as the tree uses them.

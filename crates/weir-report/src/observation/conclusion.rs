@@ -289,7 +289,7 @@ mod tests {
                 assert!(!lines(&seen, language).join(" ").contains('×'), "{conclusion:?} {language:?}");
             }
         }
-        assert!(text_of(&seen).contains("10 % is asking what is ready"), "{}", text_of(&seen));
+        assert!(text_of(&seen).contains("10 % of its CPU is asking what is ready"), "{}", text_of(&seen));
         seen.bound.as_mut().expect("it was traced").entering_ns = 0.0;
         assert!(text_of(&seen).starts_with("Its system calls for I/O cost 60 % of its CPU.\n"));
     }
