@@ -73,11 +73,11 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
     let Some(text) = file.text.as_deref() else { return findings };
     findings.extend(prose::check_machine_paths(path, text));
     findings.extend(prose::check_one_word(path, text));
-    findings.extend(constructions::check(path, text));
     findings.extend(lengths::check_file_length(path, text));
     match extension(path) {
         "rs" => {
             let source = lexer::Source::new(text);
+            findings.extend(constructions::check_rust(path, &source));
             findings.extend(code::check_header(path, text));
             findings.extend(code::check_header_constants(path, &source));
             findings.extend(code::check_unsafe(path, &source));
@@ -92,8 +92,12 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
             findings.extend(prose::check_leftovers(path, text));
             findings.extend(lengths::check_markdown_lines(path, text));
             findings.extend(links::check(path, text, paths));
+            findings.extend(constructions::check(path, text));
         }
-        _ => findings.extend(prose::check_leftovers(path, text)),
+        _ => {
+            findings.extend(prose::check_leftovers(path, text));
+            findings.extend(constructions::check(path, text));
+        }
     }
     if layers::is_member_manifest(path) {
         findings.extend(layers::check_manifest(path, text));

@@ -4,6 +4,8 @@
 //! between braces of a message are left alone. Files that follow from checked ones are not read: snapshots, schemas,
 //! lock files.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use super::{
     Finding, extension,
     lexer::{Class, Source},
@@ -90,25 +92,49 @@ const fn anywhere(words: &'static str, better: &'static str) -> Construction {
     Construction { words, condition: Condition::Anywhere, better }
 }
 
-/// Finds constructions in a file of any kind.
+/// Constructions by their first word, as it may be written.
+static BY_FIRST_WORD: LazyLock<HashMap<String, Vec<&Construction>>> = LazyLock::new(|| {
+    let mut found: HashMap<String, Vec<&Construction>> = HashMap::new();
+    for construction in CONSTRUCTIONS {
+        let first = construction.words.split(' ').next().unwrap_or_default();
+        for word in first.split('/') {
+            let capital = word[..1].to_uppercase() + &word[1..];
+            found.entry(capital).or_default().push(construction);
+            if word.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+                found.entry(word.to_owned()).or_default().push(construction);
+            }
+        }
+    }
+    found
+});
+
+/// Finds constructions in the comments and literals of a Rust file.
+pub fn check_rust(path: &str, source: &Source) -> Vec<Finding> {
+    if LEFT_ALONE.contains(&path) { Vec::new() } else { find(path, source.text, &prose_of_rust(source)) }
+}
+
+/// Finds constructions in any other file.
 pub fn check(path: &str, text: &str) -> Vec<Finding> {
     if LEFT_ALONE.contains(&path) || DERIVED.contains(&extension(path)) {
         return Vec::new();
     }
     let prose = match extension(path) {
-        "rs" => prose_of_rust(&Source::new(text)),
         "md" => prose_of_markdown(text, path == STYLE_PAGE),
         _ => prose_of_others(text),
     };
-    let tokens = tokens(&prose);
+    find(path, text, &prose)
+}
+
+fn find(path: &str, text: &str, prose: &[u8]) -> Vec<Finding> {
+    let tokens = tokens(prose);
     let mut findings = Vec::new();
-    for start in 0..tokens.len() {
-        for construction in CONSTRUCTIONS {
+    for (start, token) in tokens.iter().enumerate() {
+        let Some(candidates) = token.word().and_then(|word| BY_FIRST_WORD.get(word)) else { continue };
+        for construction in candidates {
             let Some(length) = construction.length_at(&tokens[start..]) else { continue };
             let found: Vec<&str> = tokens[start..start + length].iter().filter_map(Token::word).collect();
             let message = format!("`{}`: docs/style.md has better: {}", found.join(" "), construction.better);
-            let offset = tokens[start].offset;
-            let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = text.as_bytes()[..token.offset].iter().filter(|byte| **byte == b'\n').count() + 1;
             findings.push(Finding::new(path, line, "construction", message));
         }
     }
@@ -250,6 +276,12 @@ fn tokens(prose: &[u8]) -> Vec<Token<'_>> {
     let mut offset = 0;
     while offset < prose.len() {
         let rest = &prose[offset..];
+        let code = rest.iter().take_while(|byte| **byte == CODE).count();
+        if code > 0 {
+            tokens.push(Token { offset, text: None });
+            offset += code;
+            continue;
+        }
         let word = word_length(rest);
         let (length, is_mark) = match rest[0] {
             _ if word > 0 => (word, false),
@@ -309,7 +341,11 @@ mod tests {
             let (_, behind) = finding.message.split_once('`').expect("the phrase is in backticks");
             (finding.line, behind.split('`').next().unwrap_or_default().to_owned())
         };
-        check(path, text).into_iter().map(phrase).collect()
+        let findings = match extension(path) {
+            "rs" => check_rust(path, &Source::new(text)),
+            _ => check(path, text),
+        };
+        findings.into_iter().map(phrase).collect()
     }
 
     fn phrases(path: &str, text: &str) -> Vec<String> {
