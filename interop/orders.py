@@ -2,7 +2,7 @@
 
 `client` logs in with the library, places orders, drops the connection half-way, resumes by sequence number, and ends
 with the message list the other side has. `server` is an exchange on the library that a gateway logs in to. OUCH 5.0
-messages are packed here from the field offsets of the specification: an implementation of its own, on purpose.
+messages are packed here from the field offsets of the specification: a separate implementation, on purpose.
 
 Run by `cargo xtask interop`.
 """

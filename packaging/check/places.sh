@@ -9,13 +9,13 @@
 #   CHECK_LOAD          the command that loads it, with {port}
 #   CHECK_BUILD         a shell line that builds one tree, in its folder; empty where nothing is built
 #   CHECK_HEAD          the commit that is judged (HEAD)
-#   CHECK_BASE          the commit it is held against; without it `sources` finds one
+#   CHECK_BASE          the commit it is compared with; without it `sources` finds one
 #   CHECK_TARGET        the commit that the change is to be merged into, as the event of the check names it
 #   CHECK_MERGED        yes where the head is the merge of both that the host of the repository made
 #   CHECK_FAIL_IF       a threshold on each line
 #   CHECK_OPTIONS       an argument of `weir compare` on each line, such as --budget=2min
 #   CHECK_INCONCLUSIVE  pass, or fail: what an answer that is not known does to the check (pass)
-#   CHECK_NAME          tells the comments of two checks apart (weir)
+#   CHECK_NAME          distinguishes the comments of two checks (weir)
 #   CHECK_LINK          an address for the last line of the comment
 #   CHECK_WEIR          a weir program; without it that on the path, or else a release is fetched
 #   CHECK_VERSION       the release to fetch (that of these files)

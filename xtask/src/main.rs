@@ -3,7 +3,7 @@
 //! xtask hog` bursts of other work beside a study, `cargo xtask cross-check` a study against another generator, `cargo
 //! xtask compare-figures` comparisons of commands whose difference is known.
 //!
-//! Of the workspace it uses only random numbers, Student's t, the text of recordings and the bound start of child
+//! It uses of the workspace only random numbers, Student's t, the text of recordings and the bound start of child
 //! processes, so that it builds in seconds and can judge a tree that does not build. Some commands write files of the
 //! tree: `record` and `record-commands` recordings, and `coverage` the pages about them.
 

@@ -4,6 +4,7 @@
 //! `cargo test --workspace` runs it too. A rule that needs an exception keeps it in a table with a reason.
 
 mod code;
+mod constructions;
 mod layers;
 mod lengths;
 mod lexer;
@@ -68,7 +69,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
 fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
     let path = file.path.as_str();
     let mut findings = prose::check_name(path);
-    // Of a file that is not text only the name is checked.
+    // Only the name of a file that is not text is checked.
     let Some(text) = file.text.as_deref() else { return findings };
     findings.extend(prose::check_machine_paths(path, text));
     findings.extend(prose::check_one_word(path, text));
@@ -76,6 +77,7 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
     match extension(path) {
         "rs" => {
             let source = lexer::Source::new(text);
+            findings.extend(constructions::check_rust(path, &source));
             findings.extend(code::check_header(path, text));
             findings.extend(code::check_header_constants(path, &source));
             findings.extend(code::check_unsafe(path, &source));
@@ -90,8 +92,12 @@ fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
             findings.extend(prose::check_leftovers(path, text));
             findings.extend(lengths::check_markdown_lines(path, text));
             findings.extend(links::check(path, text, paths));
+            findings.extend(constructions::check(path, text));
         }
-        _ => findings.extend(prose::check_leftovers(path, text)),
+        _ => {
+            findings.extend(prose::check_leftovers(path, text));
+            findings.extend(constructions::check(path, text));
+        }
     }
     if layers::is_member_manifest(path) {
         findings.extend(layers::check_manifest(path, text));
@@ -145,6 +151,7 @@ mod tests {
             SourceFile::text("crates/weir-stats/src/student.rs", "//! H\nuse crate::decide;\n"),
             SourceFile::text("docs/page.md", "[gone](missing.md)"),
             SourceFile::text("docs/page.ko.md", concat!("대표", " 비교\n")),
+            SourceFile::text("docs/other.md", concat!("What it comes", " to\n")),
             SourceFile::text("peers/a/Cargo.lock", "source = \"registry+https://mirror/\"\n"),
             SourceFile::text("ARCHITECTURE.md", "## Code map\n"),
         ];
@@ -153,6 +160,7 @@ mod tests {
         rules.dedup();
         let expected = [
             "code-map",
+            "construction",
             "dependency",
             "file-length",
             "function-length",

@@ -1,5 +1,5 @@
-// Shows what the dashboard tells of the running study, and says so when it does not. Without this script the page shows
-// the moment it was loaded.
+// Shows what the dashboard sends about the running study, and says so when nothing comes. Without this script the page
+// shows the moment it was loaded.
 "use strict";
 const shown = document.getElementById("live");
 const lost = document.getElementById("lost");

@@ -327,7 +327,7 @@ mod tests {
         for version in 0..BACKLOG_MAX as u64 {
             live.tell(&Scene::Nothing, version, false);
             live.tell(&Scene::Nothing, version, false);
-            assert_eq!(live.watching(), 1, "nothing is told twice");
+            assert_eq!(live.watching(), 1, "nothing is sent twice");
         }
         live.tell(&Scene::Nothing, BACKLOG_MAX as u64, false);
         assert_eq!(live.watching(), 0);

@@ -262,7 +262,7 @@ mod tests {
         drop(body);
         let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
         assert_eq!(lengths, [PIECE_BYTES_MAX, PIECE_BYTES_MAX, PIECE_BYTES_MAX, 5]);
-        assert!(pieces.iter().all(Bytes::is_unique), "each has memory of its own");
+        assert!(pieces.iter().all(Bytes::is_unique), "each has its own memory");
         let sent: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
         assert!(sent == whole, "nothing else was sent");
         assert!(unsent.is_empty());

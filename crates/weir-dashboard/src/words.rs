@@ -210,7 +210,7 @@ pub(crate) const OVER_IN_PART: LocalizedText = [
     "已结束；其中一部分无法在本机运行。",
 ];
 pub(crate) const ENDED_SOMEHOW: LocalizedText = [
-    "it has ended; the system did not tell how:",
+    "it has ended; the system did not say how:",
     "끝났지만 시스템이 종료 상태를 알려 주지 않았습니다:",
     "已结束，但系统未告知其退出状态：",
 ];
@@ -286,7 +286,7 @@ pub(crate) const OBSERVATIONS: LocalizedText = ["Observations", "관찰", "观�
 pub(crate) const OBSERVE_LIVE: LocalizedText =
     ["Observe a process now", "지금 프로세스 관찰하기", "实时观测进程"];
 pub(crate) const OBSERVE_HELP: LocalizedText = [
-    "What /proc tells of it and of its children since somebody looked last, as weir observe shows it. The page loads itself \
+    "What /proc shows of it and of its children since the previous reading, as weir observe shows it. The page loads itself \
      again every two seconds.",
     "마지막으로 조회한 뒤의 프로세스와 그 자식 정보(/proc)를 weir observe와 같은 형식으로 표시합니다. 이 페이지는 2초마다 새로 고칩니다.",
     "以 weir observe 的形式显示自上次查看以来该进程及其子进程在 /proc 中的信息。此页面每两秒自动刷新。",
@@ -298,7 +298,7 @@ pub(crate) const OBSERVING_BEGINS: LocalizedText = [
 ];
 pub(crate) const PROCESS: LocalizedText = ["Process number", "프로세스 번호", "进程号"];
 pub(crate) const ANY_PROCESS: LocalizedText = [
-    "Whoever has logged in observes any other process, by its number.",
+    "After a login any other process can be observed, by its number.",
     "로그인하면 번호를 입력해 다른 프로세스도 관찰할 수 있습니다.",
     "登录后可按进程号观测任何其他进程。",
 ];

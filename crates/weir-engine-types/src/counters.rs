@@ -27,7 +27,7 @@ pub struct EngineStats {
     pub wait_calls: u64,
     /// `recv` system calls (zero on io_uring).
     pub recv_calls: u64,
-    /// `send` and `sendfile` system calls (on io_uring those for files only).
+    /// `send` and `sendfile` system calls (on io_uring only those for files).
     pub send_calls: u64,
     /// Calls that change the kernel's interest list (`epoll_ctl`; poll and select have no such list).
     pub interest_calls: u64,
@@ -41,7 +41,7 @@ pub struct EngineStats {
     pub setup_calls: u64,
     /// Reads and writes of the runtime's wake-up descriptor, by whichever thread.
     pub wake_calls: u64,
-    /// Calls on files, by the runtime's thread and its helpers, without `sendfile` and `close` (on io_uring those alone
+    /// Calls on files, by the runtime's thread and its helpers, without `sendfile` and `close` (on io_uring only those
     /// that are not submissions).
     pub file_calls: u64,
     /// Connections accepted.

@@ -30,7 +30,7 @@ pub struct HandoffStats {
     pub depth: u64,
     /// Orders of clients taken in (the base of the share handed off).
     pub orders: u64,
-    /// Of these, handed to another worker.
+    /// Those handed to another worker.
     pub orders_handed_off: u64,
 }
 

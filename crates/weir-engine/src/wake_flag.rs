@@ -240,7 +240,7 @@ mod tests {
     use super::model::EventCount;
     use super::*;
 
-    /// A consumer, its flag, its eventfd, and a count of published items that carries no ordering of its own.
+    /// A consumer, its flag, its eventfd, and a count of published items, which orders nothing by itself.
     struct Core<A> {
         flag: WakeFlag<A>,
         published: ModelWord,

@@ -3,7 +3,7 @@
 //! It is not computed as the machine's busy time minus our processes: interrupts and idle transitions belong to no
 //! process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a quiet
 //! machine would look disturbed. Kernel threads count: they are processes here. The exception is `ksoftirqd`, which
-//! has no work of its own: it finishes interrupts that took too long, and if no other process uses the network those
+//! has no own work: it finishes interrupts that took too long, and if no other process uses the network those
 //! are ours. (Large messages over loopback give it 5 to 9 % of a CPU; every such cell looked disturbed.) If the
 //! traffic belongs to others, their processes count as usual. For the same reason a measurement that writes to a disk
 //! through a filesystem may exclude all kernel threads: they do the work of its journal and its block queue.

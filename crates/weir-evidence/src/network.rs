@@ -2,7 +2,7 @@
 //!
 //! The counters are those of a network namespace. A connection whose first segment (SYN) finds the
 //! accept queue full is dropped without a word, and the client sends the SYN again after a while; these times are the
-//! same for every connection of a kernel, so that a connection that took just as long tells what happened to it.
+//! same for every connection of a kernel, so that a connection that took just as long lost its first segment.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,8 +21,8 @@ pub fn read_of(pid: u32) -> NetworkCounters {
 }
 
 /// TCP segments that were sent since the machine started, without those that were sent again and without
-/// acknowledgements that the timer of delayed ones sent: those belong to whoever had traffic some 40 ms before. Zero
-/// where it cannot be read.
+/// acknowledgements that the timer of delayed ones sent: those belong to connections with traffic some 40 ms before.
+/// Zero where it cannot be read.
 pub fn segments_sent() -> u64 {
     let read = |path: &str| files::read_text(path).unwrap_or_default();
     segments(&read("/proc/net/snmp"), &read("/proc/net/netstat"))

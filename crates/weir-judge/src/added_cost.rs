@@ -105,7 +105,7 @@ impl Asked<'_> {
         let worst =
             |arm: &str| shares().filter(|row| row.arm == arm).filter_map(|row| row.estimate).reduce(f64::max);
         let arms: BTreeSet<&str> = shares().map(|row| row.arm.as_str()).collect();
-        // Of two equal ones, the one that the study names first.
+        // The first in the study, if two are equal.
         let in_order = self.spec.arms.iter().map(String::as_str).filter(|arm| arms.contains(arm));
         let (arm, share) = in_order
             .filter_map(|arm| Some((arm, worst(arm)?)))

@@ -9,9 +9,9 @@
 //!   time. They measure themselves, in place and with the same cold caches, and count for the call or the softirq
 //!   they ran in. The part of a run outside of its own two readings was measured on an empty program.
 //! - A Weir server times its work between its calls. Each stretch includes one clock reading. Other work of these
-//!   threads in the stretches is subtracted: calls that the engine does not time, softirqs, programs. So is the time
-//!   in which others had the worker's CPU: a preempting interrupt may come anywhere, and takes effect at the end of a
-//!   call if it came in one, which the engine counts in the call.
+//!   threads in the stretches is subtracted: calls that the engine does not time, softirqs, programs. The time
+//!   in which others had the worker's CPU is subtracted too: a preempting interrupt may come anywhere, and takes effect
+//!   at the end of a call if it came in one, which the engine counts in the call.
 //! - The scheduler charges a thread from the moment at which its CPU starts to switch to it. On an idle CPU that is
 //!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is compared
 //!   with the time for which the programs saw them run.
@@ -255,8 +255,8 @@ fn tells_softirqs(sums: &Sums<'_>) -> bool {
 
 /// The server's own time without the time in which others had its CPU.
 ///
-/// Of the time `q` that others had outside of calls, the part `q u / (u + c)` is in the server's own time `own = u +
-/// q u / (u + c)`, where `c` is its time in calls: this equation is solved for `u`.
+/// Others had the time `q` outside of calls. Its part `q u / (u + c)` is in the server's own time `own = u + q u / (u +
+/// c)`, where `c` is its time in calls: this equation is solved for `u`.
 fn without_others(own_ns: f64, calls_ns: f64, others_ns: f64) -> f64 {
     let own_ns = own_ns.max(0.0);
     let linear = calls_ns + others_ns - own_ns;

@@ -608,7 +608,7 @@ mod tests {
         assert_eq!(found.batches, Batches { events_per_wait: Some(25.0), ..Batches::default() });
         assert_eq!(found.softirq_ns, Some((2_000.0, 500.0)));
         assert_eq!(found.softirqs_are_apart, Some(true));
-        assert_eq!(found.machine_cpu_ns, 12_000.0, "of slices that nobody watched");
+        assert_eq!(found.machine_cpu_ns, 12_000.0, "of unobserved slices");
         assert_eq!(found.generator_cpu_ns, Some(4_000.0));
         assert_eq!(found.network.map(|it| it.tcp_retransmits), Some(12));
         assert_eq!(found.wakers.len(), WAKERS_MAX + 1);

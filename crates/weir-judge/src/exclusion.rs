@@ -83,7 +83,7 @@ fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
     }
     let expected = bytes_expected(load);
     let done = match protocol.proof {
-        // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
+        // Its bytes are checked in separate runs: comparing them would be part of what is measured.
         Proof::Accounts => return None,
         Proof::Replies => return load.orders.as_ref().and_then(wrong_replies),
         Proof::Responses => "had their framing and length checked",
@@ -96,7 +96,7 @@ fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
     (load.bytes_verified != expected).then_some(Exclusion::LoadFailed { reason })
 }
 
-/// Content bytes that right answers have. Of a mix they are counted by request, each with its own length. Where the
+/// Content bytes that right answers have. In a mix they are counted by request, each with its own length. Where the
 /// length of a request's contents may differ, they have as many as they have, and no fewer than the others.
 pub(crate) fn bytes_expected(load: &LoadReport) -> u64 {
     if !is_mix(load) {

@@ -8,7 +8,7 @@
 //! moved between the runs is in no interval. Of several ways to the same program the one with the narrowest interval
 //! counts. A program of unknown content (`contents`) is no link of such a way: another run may have another program.
 //!
-//! A *stretch* is what can be told against one reference on one kind of machine. A run belongs to the newest stretch of
+//! A *stretch* is the runs that have one reference on one kind of machine. A run belongs to the newest stretch of
 //! its kind of machine that knows its baseline, and begins another one where there is none. So runs of two machines
 //! that take turns make two stretches, and not one for each run. All runs decide what the references are, also those
 //! that are not asked for.

@@ -6,8 +6,8 @@
 //!    the arms took turns, or for each block of whole trials; all in one state of the machine (`gate`), with the
 //!    effect in the other state reported separately.
 //! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter of
-//!    an arm's trials with failures of the arm itself, makes it *not comparable*. So does, in open loop, an arm that
-//!    did not keep the offered rate. Throughput is barred if the generator was the limit.
+//!    an arm's trials with failures of the arm itself, makes it *not comparable*. In open loop, an arm that did
+//!    not keep the offered rate does so too. Throughput is barred if the generator was the limit.
 //! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* if the
 //!    interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells have no claims. The comparison of

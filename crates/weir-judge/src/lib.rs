@@ -4,7 +4,7 @@
 //! [`plan`] says in which order a study runs, [`power`] what it can be expected to find and [`progress`] how far it is;
 //! [`exclusion`] and [`gate`] say which trials may be compared, `units` turns them into the values a decision rests on,
 //! `question` answers with them, and [`judge`] decides and puts the result together; the other modules find what stands
-//! beside the verdicts. [`compare`] holds two judged runs against each other, [`pool`] combines several, and
+//! beside the verdicts. [`compare`] compares two judged runs, [`pool`] combines several, and
 //! [`history`] sets them one after the other. The laboratory runs what is planned here, and every view draws what is
 //! judged here. [`commands`] does all of it for commands that end.
 

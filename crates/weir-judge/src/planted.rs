@@ -1,6 +1,6 @@
 //! Whether waste planted into an arm is found in the right place. Pure.
 //!
-//! An arm may be told by its arguments to waste something on every message (`--plant`), which is the laboratory's
+//! The arguments of an arm may make it waste something on every message (`--plant`), which is the laboratory's
 //! self-test. The part with the waste must lead the table of the arm's differences from the baseline, and have the
 //! right size: the whole interval is above zero and, for a time, contains it; for a system call, there is one more
 //! per message. This is required if the arm and its baseline differ in nothing else and each receive is one message.
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(check(&large, &differences, &observed), None, "a message may have several receives");
         differences[0].parts[0].1.interval = None;
         assert_eq!(check(&planted, &differences, &observed), None, "there are few rounds");
-        assert_eq!(Planted::of("split-write", "uring"), None, "it has no place of its own");
+        assert_eq!(Planted::of("split-write", "uring"), None, "it has no separate place");
     }
 
     #[test]

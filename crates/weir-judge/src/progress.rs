@@ -111,7 +111,7 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
                 };
                 !gate.pairs(&own, baseline, against, Some(wanted)).used.is_empty()
             };
-            // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
+            // Only noise is a reason to run a block again: what failed for other reasons would otherwise be
             // repeated until it does not. Arms that take turns meet the same noise. A host that was lost says nothing
             // of any arm.
             let last = own.iter().filter(|trial| trial.attempt + 1 == attempts);

@@ -130,7 +130,7 @@ impl Slices<'_> {
         median(&logs)
     }
 
-    /// The baseline's cost right after a slice of the arm, relative to its cost right after one of its own, in the
+    /// The baseline's cost right after a slice of the arm, relative to its cost right after its own slice, in the
     /// same permutation.
     fn carried(&self, baseline: &str, arm: &str) -> Option<f64> {
         let follows = |place: usize, name: &str| place > 0 && self.0[place - 1].arm == name;

@@ -364,7 +364,7 @@ pub(crate) fn differences(
 }
 
 /// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one per unit
-/// with its block and its trials. Of several attempts at a block the first with a figure counts, and the two runs of
+/// with its block and its trials. The first of several attempts at a block with a figure counts, and the two runs of
 /// the study's first arm give one.
 pub(crate) fn alone<'a>(
     gate: &ValidityGate,

@@ -1,7 +1,7 @@
 //! Witnesses: figures that could contradict a verdict on server CPU, and their effect on the verdict. Pure.
 //!
 //! Server CPU per message is not the full cost of a message. On loopback the sender of a packet runs the receiver's
-//! network stack, so a server carries some of the generator's work and leaves it some of its own: the CPU of both
+//! network stack, so a server does some of the generator's work and the generator some of the server's: the CPU of both
 //! sides (server, generator and softirq threads) must not go the other way. In a closed loop each arm receives as
 //! much load as it can take: a server with less load finds less work at each poll, and pays more per message. So both
 //! arms are also compared at one rate that both are offered and keep.
@@ -343,7 +343,7 @@ mod tests {
             let rates = vec![AtRate { per_second: 1e5, rounds: 12, effect: Seen::Known(effect) }];
             let witnesses = Witnesses { rates, is_bound: true, ..Witnesses::default() };
             let claim =
-                Claim::of_threshold(Goal::AtMost(1.03), outcome, 0.02, &witnesses).expect("it came to one");
+                Claim::of_threshold(Goal::AtMost(1.03), outcome, 0.02, &witnesses).expect("there is one");
             let held = witnesses.held(&claim);
             assert_eq!(held.len(), 1);
             held[0].1
@@ -358,7 +358,7 @@ mod tests {
         let none = Witnesses { is_bound: true, ..Witnesses::default() };
         assert!(Claim::of_threshold(Goal::AtMost(1.03), Outcome::Open, 0.02, &none).is_none());
         let claim =
-            Claim::of_threshold(Goal::AtLeast(0.97), Outcome::Met, 0.02, &none).expect("it came to one");
+            Claim::of_threshold(Goal::AtLeast(0.97), Outcome::Met, 0.02, &none).expect("there is one");
         assert_eq!(none.held(&claim), [without_rate()]);
     }
 

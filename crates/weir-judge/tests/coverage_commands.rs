@@ -48,8 +48,8 @@ Columns:
 - *pairs*: that were recorded, and that a replay compared (the middle one).
 - *called*: replays in which a difference is called between runs of one program. At most 1 % is right.
 - *equal*: replays in which the runs of one program are called equal within 1 %.
-- *finds 3 %*: replays that call a difference of 3 %, planted in every run, in its direction. Behind `±` is the error of
-  so many replays, two standard deviations. It does not know that replays of one recording share its pairs.
+- *finds 3 %*: replays that call a difference of 3 %, planted in every run, in its direction. Behind `±` is the
+  error of that share, two standard deviations. It does not know that replays of one recording share its pairs.
 ";
 
 const ROWS: &str = "

@@ -194,7 +194,7 @@ fn tally(spec: &StudySpec, grid: &Grid, found: &mut FoundByKind) -> f64 {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "what the shipped map finds is a result of its own")]
+#[expect(clippy::print_stdout, reason = "what the shipped map finds is a separate result")]
 fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_what_these_can() {
     const STUDIES: u64 = 8;
     let (spec, recorded) = (shipped(), rounds());
@@ -276,7 +276,7 @@ fn an_interaction_is_told_where_one_is_and_seldom_where_effects_only_add_up() {
     assert!(wrong <= 2 && found >= 24, "{wrong} and {found} of {STUDIES}");
     let mut unfinished = trials(&spec, &recorded, |_| 0.0, 1);
     unfinished.retain(|trial| trial.block > 0);
-    assert!(of_cpu(&judged(&spec, &unfinished)).interactions.is_empty(), "nothing is told early");
+    assert!(of_cpu(&judged(&spec, &unfinished)).interactions.is_empty(), "nothing is claimed early");
 }
 
 /// Rows of the declared contrasts, in their order.
@@ -382,7 +382,7 @@ fn two_cells_are_equivalent_within_the_margin_of_their_contrast_and_an_equal_rat
 fn crossings_are_where_they_are_told_to_be() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1]), rounds());
-    // Each number of workers has a crossing of its own; the effect is a line over the logarithm.
+    // Each number of workers has its own crossing; the effect is a line over the logarithm.
     let crossing = |workers: u32| [20.0, 50.0, 200.0, 600.0, 1500.0][workers.trailing_zeros() as usize];
     let effect = |cell: &CellSpec| 0.06 * (crossing(cell.workers) / f64::from(cell.connections)).ln();
     let (mut claimed, mut covered) = (0_u32, 0_u32);

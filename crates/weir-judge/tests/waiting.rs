@@ -1,4 +1,4 @@
-//! CPU that a server uses while others have their turn is in no slice of its own. A verdict on server CPU stands only
+//! CPU that a server uses while others have their turn is in none of its slices. A verdict on server CPU stands only
 //! if including it does not reverse the result.
 
 use weir_judge::{judge, sample};

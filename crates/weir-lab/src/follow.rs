@@ -1,7 +1,7 @@
 //! Follows a running study from its store: what `weir study` shows while it runs, for other processes. Each look
-//! reads the blocks that are new since the last one and has the judge estimate the result so far. Of a study of days
-//! it keeps the first trials, at most [`FOLLOWED_TRIALS_MAX`] with at most [`FOLLOWED_SLICES_MAX`] slices, and for
-//! most of these only what shows the progress. It only counts the blocks stored after them.
+//! reads the blocks that are new since the last one and has the judge estimate the result so far. It
+//! keeps the first trials of a study of days, at most [`FOLLOWED_TRIALS_MAX`] with at most [`FOLLOWED_SLICES_MAX`]
+//! slices, and for most of these only what shows the progress. It only counts the blocks stored after them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

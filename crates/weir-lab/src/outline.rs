@@ -511,7 +511,7 @@ mod tests {
             ("nginx".to_owned(), Ok(process(Some(7), None, true))),
             ("mine".to_owned(), Ok(process(Some(8), None, false))),
             ("box".to_owned(), Ok(process(None, Some("/sys/fs/cgroup/box"), false))),
-            ("gone".to_owned(), Err("nobody accepts connections at 127.0.0.1:81".to_owned())),
+            ("gone".to_owned(), Err("no server accepts connections at 127.0.0.1:81".to_owned())),
         ];
         assert_eq!(
             running(&found, Language::English),
@@ -520,7 +520,7 @@ servers that run already; none is started, pinned or stopped
   nginx  connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (7) and all below it, found by its port
   mine   connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (8) and all below it, as named
   box    connections to 127.0.0.1:80, CPU of all processes of the control group /sys/fs/cgroup/box
-  gone   the study would be refused: nobody accepts connections at 127.0.0.1:81
+  gone   the study would be refused: no server accepts connections at 127.0.0.1:81
 "
         );
         for language in Language::ALL {

@@ -245,11 +245,7 @@ mod tests {
             spec.cells[3].load,
             LoadMode::Open { rate_per_second: 900.0, poisson: true, share: Some(0.9) }
         );
-        assert_eq!(
-            fix_rates(&mut spec, 2, 1_000.0),
-            [("open-1".to_owned(), 700.0)],
-            "it has a pilot of its own"
-        );
+        assert_eq!(fix_rates(&mut spec, 2, 1_000.0), [("open-1".to_owned(), 700.0)], "it has its own pilot");
         assert_eq!(spec.cells[0].load, LoadMode::Closed);
     }
 }

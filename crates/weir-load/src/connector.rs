@@ -1,6 +1,6 @@
 //! Opens connections within a time limit, from the requested source addresses, and times each.
 //!
-//! A connection from a chosen address is opened on a socket of our own and given to the engine once it is
+//! A connection from a chosen address is opened on our own socket and given to the engine once it is
 //! established. Polls run after each 1/16 of the elapsed time, so the measured time is at most that much too long;
 //! over loopback the connection is established at once.
 

@@ -32,7 +32,7 @@ impl Failure {
 
     /// The peer sent bytes although every request was answered.
     pub(crate) fn unsolicited(class: Class, bytes: usize) -> Self {
-        Self { class, text: format!("the server sent {bytes} bytes that nobody asked for") }
+        Self { class, text: format!("the server sent {bytes} bytes without a request") }
     }
 }
 

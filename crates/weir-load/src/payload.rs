@@ -178,7 +178,7 @@ pub enum Wrong {
         offset: usize,
     },
     /// Bytes arrived although every message had been answered.
-    #[error("connection {connection} sent {bytes} bytes that nobody asked for after message {sequence}")]
+    #[error("connection {connection} sent {bytes} bytes without a request after message {sequence}")]
     Unsolicited {
         /// Connection number in the run.
         connection: u32,

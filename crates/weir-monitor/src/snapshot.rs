@@ -57,7 +57,7 @@ pub struct Reading {
     pub process: Option<ProcessSample>,
 }
 
-/// Why a target has no figures of its own.
+/// Why a target has no own figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mute {
     /// It is not a Weir server.

@@ -80,7 +80,7 @@ pub(crate) fn annoy(
     for _ in 0..MUTE {
         mute.push(open(server, &ask, &mut deeds).map_err(unable)?);
     }
-    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    ready().map_err(|error| format!("no server listens: {error}"))?;
     let endless = [HEAD_BEGUN, &[b'a'; ENDLESS_BYTES]].concat();
     let mut kept = VecDeque::with_capacity(KEPT + 1);
     let mut next = Instant::now();

@@ -44,7 +44,7 @@ pub(crate) fn look_on(
         thread::spawn(move || sender.send(format!("browser {number} was let go: {}", end_of(stream))));
     }
     thread::spawn(move || sender.send(format!("the dashboard ended: {}", end_of(output))));
-    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    ready().map_err(|error| format!("no server listens: {error}"))?;
     ends.recv().map_err(|error| error.to_string())
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn stay(
     if held < connections {
         return Err(format!("the server holds {held} of {connections} clients"));
     }
-    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    ready().map_err(|error| format!("no server listens: {error}"))?;
     loop {
         thread::sleep(LOOK);
         let left = idle.held();

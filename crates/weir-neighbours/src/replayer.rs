@@ -226,7 +226,7 @@ pub(crate) fn replay_again(
 ) -> Result<String, String> {
     let live = scratch.join("live");
     place_orders(login, orders, &live)?;
-    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    ready().map_err(|error| format!("no server listens: {error}"))?;
     loop {
         replay(login, orders, &live, bytes_per_second)?;
     }

@@ -16,7 +16,7 @@ pub struct AddedCostSpec {
     pub cells: Vec<String>,
     /// Arms that add something, each in those of the cells in which it runs.
     pub arms: Vec<String>,
-    /// The arm whose added cost that of the others is held against.
+    /// The arm whose added cost the others are compared with.
     pub reference: String,
     /// What is counted. Shares are of the first.
     pub metrics: Vec<Metric>,

@@ -1,7 +1,7 @@
 //! Calendar time in UTC. The moment is an argument.
 //!
-//! The dates of HTTP have a calendar of their own (`weir-proto/http1/date.rs`), which is read as well as written and
-//! ends with the year 9999. Records need no protocol, so they do not bring that crate to whoever reads them.
+//! The dates of HTTP have a separate calendar (`weir-proto/http1/date.rs`), which is read as well as written and
+//! ends with the year 9999. Records need no protocol, so a reader of records does not need that crate.
 
 /// Year, month, day, hour, minute and second of seconds since 1970, by the civil-from-days algorithm of Howard
 /// Hinnant's chrono paper.

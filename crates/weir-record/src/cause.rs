@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// A switch that an arm has and another, which is the same otherwise, has not.
+/// A switch that one arm has and an otherwise equal arm lacks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseSpec {
     /// The arm whose difference from the study's first is to be explained.
@@ -16,6 +16,6 @@ pub struct CauseSpec {
     pub switch: String,
     /// Where it is asked.
     pub cells: Vec<String>,
-    /// Of which figure.
+    /// The figure in question.
     pub metric: Metric,
 }

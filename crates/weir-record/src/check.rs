@@ -52,7 +52,7 @@ check_names! {
     ResponsesChecked = "responses-checked",
     /// The kernel counted the same operations as the tools.
     OperationsCounted = "operations-counted",
-    /// Names the checks that a study does without; it has no outcome.
+    /// Names the checks that a study omits; it has no outcome.
     NotAsked = "not-asked",
     /// Computed trials repeat.
     Repeatable = "repeatable",
@@ -84,7 +84,7 @@ check_names! {
     CallsCover = "calls-cover",
     /// What was planted leads the table of parts.
     PlantedLeads = "planted-leads",
-    /// What its place among the slices does to one is small.
+    /// The place of a slice among the others hardly changes its cost.
     SliceOrder = "slice-order",
     /// Slices send what long ones do.
     Segments = "segments",

@@ -115,7 +115,7 @@ pub struct MeasuredBy {
     /// Time of the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_wall_ns: Option<u64>,
-    /// CPU time that every run is charged with all the same, at most; absent where it is known and subtracted.
+    /// Upper bound of the CPU time that is still charged to every run; absent where it is known and subtracted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged_cpu_ns: Option<u64>,
     /// CPU time that Weir takes in every run after its command began. The figures of runs have it, the effects and
@@ -204,7 +204,7 @@ pub struct PairPlan {
     pub pilot_pairs: u32,
     /// Pairs that follow one another and make a unit of the rows: one value of each round of them.
     pub unit_pairs: u32,
-    /// Smallest effect that so many pairs were expected to find, as a ratio less one; absent without a pilot.
+    /// Smallest effect that this many pairs were expected to find, as a ratio less one; absent without a pilot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// What set their number.
@@ -218,7 +218,7 @@ pub enum PlanReason {
     /// `--runs`.
     #[default]
     Asked,
-    /// So many are expected to find what matters.
+    /// This many are expected to find what matters.
     Detectable,
     /// More did not fit into the budget.
     Budget,
@@ -293,7 +293,7 @@ pub struct CommandRun {
     /// Where it failed: the end of what it wrote to standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
-    /// What a load run showed beside its cost; absent of commands that end by themselves.
+    /// What a load run showed beside its cost; absent for commands that end by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRun>,
 }
@@ -327,7 +327,7 @@ impl RunEnding {
     }
 }
 
-/// What a run cost. Under a load it is the server that these are of, but for the time, which is the load's.
+/// The cost of a run. Under a load the figures are the server's, except the time, which is the load's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFigures {
     /// From its start to its end.
@@ -339,8 +339,7 @@ pub struct RunFigures {
     /// Largest memory at one time; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
-    /// What that stays below where it is not known: it does not stand out from the memory of the process that starts
-    /// runs.
+    /// An upper bound where it is not known: it does not stand out from the memory of the process that starts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_below: Option<u64>,
     /// Page faults without a disk.

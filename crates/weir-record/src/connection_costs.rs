@@ -12,7 +12,7 @@ pub struct ConnectionCosts {
     pub idle: Vec<IdleCost>,
     /// What the kernel holds for a connection, over all servers of a round together.
     pub kernel: Vec<KernelCost>,
-    /// Cells in which every message has a connection of its own.
+    /// Cells in which every message has its own connection.
     pub churn: Vec<ChurnCost>,
 }
 
@@ -56,7 +56,7 @@ pub struct KernelCost {
     pub bytes: Figure,
 }
 
-/// One arm in a cell in which every message has a connection of its own.
+/// One arm in a cell in which every message has its own connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChurnCost {
     /// The arm.

@@ -17,7 +17,7 @@ pub struct ContrastSpec {
     pub metric: Metric,
     /// The cells in question.
     pub of: Vec<String>,
-    /// Those that they are held against: as many combinations of all other levels.
+    /// Those that they are compared with: as many combinations of all other levels.
     pub to: Vec<String>,
     /// Equivalence margin of this contrast; that of the study without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Where the CPU of a server goes, and where that of one arm is more than another's.
 //!
 //! An account is one of places, not of causes. Its parts are measured while the kernel's programs watch, with what
-//! watching added taken out, and are held against the CPU of slices of the same rounds that nobody watched.
+//! watching added taken out, and are compared with the CPU of unobserved slices of the same rounds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,14 @@ pub enum CpuPart {
     Softirqs,
     /// Threads that the kernel runs for io_uring.
     UringThreads,
-    /// What the scheduler charges the server's threads with and they did not run for: switching to them, which takes
+    /// Time that the scheduler charges to the server's threads before they run: switching to them, which takes
     /// microseconds where a CPU was idle.
     Switching,
     /// The server's own work, by its engine's clock.
     Server,
     /// What no part explains; less than nothing where the parts are too large.
     Unexplained,
-    /// All that is not in a call, of servers without such a clock.
+    /// All that is not in a call, for servers without such a clock.
     OutsideCalls,
 }
 
@@ -74,7 +74,7 @@ impl Amount {
 pub struct CpuAccount {
     /// Rounds with a slice that was watched and one that was not.
     pub rounds: u32,
-    /// Server CPU of the slices that nobody watched.
+    /// Server CPU of the unobserved slices.
     pub server_cpu: Amount,
     /// Its parts, the largest first, what is left last. They add up to it.
     pub parts: Vec<(CpuPart, Amount)>,

@@ -1,4 +1,4 @@
-//! What `weir doctor` tells: parts of the machine, and how well each is set up.
+//! What `weir doctor` shows: parts of the machine, and how well each is set up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Diagnosis {
     pub state: FindingState,
     /// What was found.
     pub found: Finding,
-    /// What would unlock or mend it.
+    /// What would unlock or fix it.
     pub unlock: Option<Finding>,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
     /// How the arm compares with its baseline in the cell, by the units of one state of the machine: the only rows
-    /// with a verdict of their own.
+    /// with their own verdict.
     #[default]
     Comparison,
     /// How the study's first arm compares with its own second run: what the method shows where there is nothing to
@@ -168,14 +168,14 @@ pub struct Effect {
     pub cell_id: String,
     /// The arm.
     pub arm: String,
-    /// What it is held against; empty where the arm's figure is meant alone, or one of several.
+    /// What it is compared with; empty where the arm's figure is meant alone, or one of several.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub baseline: String,
     /// What the figure is of.
     pub metric: Metric,
     /// What `estimate` is.
     pub scale: EffectScale,
-    /// The figure, on `scale`: of a ratio exp(mean of the units' log-ratios). Absent where nothing was measured.
+    /// The figure, on `scale`: for a ratio exp(mean of the units' log-ratios). Absent where nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
     /// Its interval: lower, upper. Absent where there are too few units for any.
@@ -185,7 +185,7 @@ pub struct Effect {
     pub level: f64,
     /// How the interval was made.
     pub method: IntervalMethod,
-    /// Units it rests on: rounds in which the arms took turns, or blocks of whole trials; of two cells those of the
+    /// Units it rests on: rounds in which the arms took turns, or blocks of whole trials; for two cells, those of the
     /// cell with fewer.
     pub units: u32,
     /// Whether both sides are of the same units, and were compared within them.
@@ -206,10 +206,10 @@ pub struct Effect {
     pub role: CellRole,
     /// The verdict on the arm; *no claim* of every row that is no comparison.
     pub verdict: Verdict,
-    /// What came of a goal or limit; absent where there is none.
+    /// The outcome of a goal or limit; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What is known of a contrast, in which neither side is the better one; absent of other questions.
+    /// What is known of a contrast, in which neither side is the better one; absent for other questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
     /// Figures of the arm and of the baseline: means on the metric's scale over the same units, so that the first is

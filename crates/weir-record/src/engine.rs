@@ -1,4 +1,4 @@
-//! What a server tells of itself on its statistics socket.
+//! What a server reports on its statistics socket.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! What the kernel and the engines say of an arm beside its figures: rows, each with who says it.
 //!
-//! Evidence is read in slices of its own ([`crate::trial::EvidenceSlice`]). They are in no figure, so that
+//! Evidence is read in separate slices ([`crate::trial::EvidenceSlice`]). They are in no figure, so that
 //! nothing that is compared was ever observed by more than its clocks.
 
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use crate::{
     observation::{Rung, StraceRow},
 };
 
-/// What the slices of evidence of one arm in one cell come to. Amounts are for each message of the slices they are of.
+/// The result of the slices of evidence of one arm in one cell. Amounts are for each message of the slices they are of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmEvidence {
     /// Cell.
@@ -42,7 +42,7 @@ pub struct ArmEvidence {
     /// Whether the kernel charges no process for softirqs, so that they are in no server CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirqs_are_apart: Option<bool>,
-    /// CPU of server, generator and softirq threads for each; of slices that nobody watched, where there are any.
+    /// CPU of server, generator and softirq threads for each; from unobserved slices, where there are any.
     #[serde(default)]
     pub machine_cpu_ns: f64,
     /// CPU of the generator's threads for each, of the same slices; absent in older evidence.
@@ -56,9 +56,9 @@ pub struct ArmEvidence {
     /// All of them together by round; absent where no call was seen, and in older evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_calls: Option<AllCalls>,
-    /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
+    /// Whether engine and kernel counted the same calls; for servers of Weir that the programs saw.
     pub coverage: Option<Coverage>,
-    /// What its calls moved against what its messages need; of any server that the programs saw.
+    /// What its calls moved, compared with what its messages need; for any server that the programs saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed: Option<Needed>,
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
@@ -117,7 +117,7 @@ pub struct Waker {
     pub slept_ns: f64,
 }
 
-/// Most of them that are told; the others are one.
+/// At most this many are named; the others are one row.
 pub const WAKERS_MAX: usize = 6;
 
 /// A kind of system call, for each message.
@@ -131,7 +131,7 @@ pub struct CallEvidence {
     pub on_cpu_ns: f64,
     /// Time asleep.
     pub blocked_ns: f64,
-    /// Time it had been woken or preempted and did not run yet.
+    /// Time from a wake-up or a preemption to the next run.
     pub queued_ns: f64,
     /// What one call returned on average: bytes, events, or submissions.
     pub returned: f64,
@@ -146,7 +146,7 @@ pub struct AllCalls {
     pub on_cpu_ns: OverRounds,
 }
 
-/// What each round's slices of evidence say of one figure.
+/// One figure from each round's slices of evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverRounds {
     /// One for each round that has such slices.
@@ -155,7 +155,7 @@ pub struct OverRounds {
     pub mean: Figure,
 }
 
-/// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are
+/// System calls of one arm in one cell as `strace -c -f -w` counts them, beside the kernel's programs. Amounts that are
 /// not for each message are for each second of load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnderStrace {
@@ -171,7 +171,7 @@ pub struct UnderStrace {
     pub rows: Vec<StraceRow>,
     /// Its throughput over that of slices that nothing but clocks observed, of the same rounds.
     pub kept: Option<f64>,
-    /// All calls as the kernel's programs tell them; absent where they could not run.
+    /// All calls as the kernel's programs count them; absent where they could not run.
     pub kernel: Option<KernelTime>,
     /// Calls that received or sent something, by its count, against those that the messages need; operations of
     /// io_uring are in no such count. Absent in older records.
@@ -192,9 +192,9 @@ impl UnderStrace {
 pub struct KernelTime {
     /// Between begin and end, in nanoseconds for each second of load.
     pub wall_ns_per_second: f64,
-    /// Of it, not asleep.
+    /// The part of it that was not asleep.
     pub awake_ns_per_second: f64,
-    /// Of that, on a CPU.
+    /// The part of that on a CPU.
     pub on_cpu_ns_per_second: f64,
     /// On a CPU, for each message.
     pub on_cpu_ns: f64,
@@ -253,7 +253,7 @@ impl Coverage {
     }
 }
 
-/// What was seen to move, against what so many messages need: whether the calls that are told are those that moved
+/// What was seen to move, compared with what the messages need: whether the calls of the table are those that moved
 /// them. What is needed is a lower bound: heads and log files come on top.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {

@@ -30,7 +30,7 @@ pub struct FailureCounts {
     pub wrong_bytes: u64,
     /// A response with a status other than those expected.
     pub wrong_status: u64,
-    /// Bytes that are no response: bad framing, or bytes nobody asked for.
+    /// Bytes that are no response: bad framing, or bytes without a request.
     pub malformed: u64,
     /// In flight when the run ended; not an error of the server.
     pub cut_off_at_end: u64,

@@ -1,4 +1,4 @@
-//! Figures, each with the interval or the range that tells how much to believe of it.
+//! Figures, each with the interval or the range that shows how far it can be trusted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

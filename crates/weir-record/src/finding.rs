@@ -1,7 +1,7 @@
-//! What the laboratory found, as codes with arguments: a report tells them in its reader's language, a script reads
+//! What the laboratory found, as codes with arguments: a report words them in its reader's language, a script reads
 //! them as they are. A text of an older record stays what it was.
 //!
-//! Findings are listed by group, in a file for each kind of group, so that whoever puts them into words has to do so
+//! Findings are listed by group, in a file for each kind of group, so that code that puts them into words does so
 //! group by group, and the compiler names a finding that a group leaves out.
 
 mod arguments;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How an arm stands to the study's first arm, the candidate, in one cell.
 ///
-/// Each part is a claim of its own under the one rule. That one is ahead of the other takes both parts, so the joint
+/// Each part is a separate claim under the one rule. One arm is ahead of the other only with both parts, so the joint
 /// statement needs no correction beyond theirs (an intersection-union test).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -55,7 +55,7 @@ pub struct FrontierAnswer {
     pub behind: u32,
     /// Those that are ahead of the candidate.
     pub ahead: u32,
-    /// Those of which neither holds, by name and with what is known: level, a trade-off, or open.
+    /// Those for which neither holds, by name and with what is known: level, a trade-off, or open.
     pub others: Vec<(String, Standing)>,
     /// Share of the operations that the candidate leaves to the interrupt there.
     #[serde(default)]

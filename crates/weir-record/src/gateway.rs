@@ -11,14 +11,14 @@ pub struct ChainTotals {
     pub gateway_received: u64,
     /// Data messages the gateway sent, to both sides.
     pub gateway_sent: u64,
-    /// Of those it received, orders of clients.
+    /// Orders of clients among those it received.
     pub gateway_orders: u64,
     /// Commits of its journal; zero where it keeps none.
     #[serde(default)]
     pub gateway_commits: u64,
     /// Data messages the exchange received.
     pub exchange_received: u64,
-    /// Of these, orders.
+    /// Orders among these.
     pub exchange_orders: u64,
     /// Data messages the exchange sent.
     pub exchange_sent: u64,

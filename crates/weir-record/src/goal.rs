@@ -26,7 +26,7 @@ pub struct ComparisonSpec {
     /// meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Side>,
-    /// What it is held against; absent where it is only looked at.
+    /// What it is compared with; absent where it is only looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
     /// Whether the exit code says what came of the goal.

@@ -51,7 +51,7 @@ pub struct Grid {
     pub cells_left_out: u32,
 }
 
-/// What is known of a cell, as one of many that were looked at.
+/// The result of a cell, as one of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
@@ -61,15 +61,15 @@ pub enum Difference {
     More,
     /// Any difference is smaller than what matters: of declared contrasts.
     Equivalent,
-    /// None that could be told from noise.
+    /// None that could be distinguished from noise.
     Undetected,
     /// One that something else which was measured does not confirm, above all the CPU of both sides.
     NotBorneOut,
     /// The generator was the limit, and nothing shows the two at one equal rate: what differs may be the rate alone.
     GeneratorLimited,
-    /// There is nothing that may be compared.
+    /// Nothing may be compared.
     Invalid,
-    /// Nothing is told yet: the schedule is not finished.
+    /// Nothing is concluded yet: the schedule is not finished.
     Unfinished,
 }
 
@@ -85,9 +85,9 @@ pub struct GridCell {
     /// Its interval by itself.
     pub interval: Option<(f64, f64)>,
     /// p-value corrected for all cells of all arms that were looked at by this metric (false-discovery rate); absent
-    /// where no difference is told.
+    /// where no difference is claimed.
     pub p_value_adjusted: Option<f64>,
-    /// What that comes to.
+    /// What follows.
     pub difference: Difference,
 }
 
@@ -141,7 +141,7 @@ pub struct Crossing {
     pub high: Option<f64>,
     /// What the arm's figure is above the crossing: less, or more.
     pub beyond: Difference,
-    /// Cells of the line that it does not rest on, because the generator was the limit there.
+    /// Cells of the line that it leaves out, because the generator was the limit there.
     #[serde(default)]
     pub cells_left_out: u32,
 }

@@ -1,5 +1,5 @@
-//! What a map comes to for someone who must choose: whether io_uring may be used here at all, and in which regions of
-//! the map an arm needs less CPU, which more, and which tell nothing.
+//! What a map recommends to someone who must choose: whether io_uring may be used here at all, and in which regions of
+//! the map an arm needs less CPU, in which more, and which show nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct ObservedProcess {
     pub window_ns: u64,
     /// Whether it hardly used a CPU meanwhile: then its share says nothing.
     pub is_idle: bool,
-    /// Of its CPU, the share that system calls for I/O cost at most.
+    /// The largest share of its CPU that system calls for I/O may cost.
     pub share_max: f64,
 }
 
@@ -51,7 +51,7 @@ pub struct Access {
     pub is_filtered: Option<bool>,
 }
 
-/// What the map says of one arm, in one word.
+/// The map's result for one arm, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -61,9 +61,9 @@ pub enum Standing {
     More,
     /// Less in some and more in others: no one figure stands for all.
     Both,
-    /// No cell differs as far as could be told.
+    /// No cell is known to differ.
     Undetected,
-    /// Nothing may be told of any cell: not compared, or at rates that the generator set, or not borne out.
+    /// Nothing is known of any cell: not compared, or at rates that the generator set, or not borne out.
     Untold,
 }
 
@@ -90,10 +90,10 @@ pub struct Advice {
     /// Those in which any difference is smaller than what matters.
     #[serde(default)]
     pub equivalent: u32,
-    /// Those of which nothing is told, because something else that was measured does not bear out what was found.
+    /// Those without a conclusion, because another figure does not confirm what was found.
     #[serde(default)]
     pub not_borne_out: u32,
-    /// Those of which nothing is told, because the generator was the limit.
+    /// Those without a conclusion, because the generator was the limit.
     pub generator_limited: u32,
     /// Those in which nothing may be compared. With the others they are all cells of the map.
     #[serde(default)]
@@ -125,6 +125,6 @@ pub struct Region {
     pub arm_range: Option<(f64, f64)>,
     /// The same of the baseline.
     pub baseline_range: Option<(f64, f64)>,
-    /// Of cells in which nothing was detected: the effect that is found in 8 of 10 such runs, the largest of them.
+    /// The effect that is found in 8 of 10 such runs, the largest over the cells in which nothing was detected.
     pub detectable: Option<f64>,
 }

@@ -15,7 +15,7 @@
 //! Each count is a zig-zag number in base 128, lowest group first, at most nine bytes of which the ninth holds
 //! eight bits. A run of two or more zero counts is the negative of its length. Counts end with the largest value.
 //!
-//! The crate of the histograms has this encoding too, and a test holds ours against it byte for byte. It is
+//! The crate of the histograms has this encoding too, and a test compares ours with it byte for byte. It is
 //! written here once more because the crate's needs three others in every program that keeps a record
 //! (deflate, which is not used, a parser of the logs of histograms, and base64), and because a record may
 //! come from anywhere: a text has a longest length, and what is wrong with it has a name.
@@ -147,8 +147,8 @@ pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     Ok(histogram)
 }
 
-/// Adds the counts of a text to a histogram, as reading the text and adding what it gave would: but without a histogram
-/// of its own, which takes a quarter of a megabyte for a few hundred counts. After an error some of them are added.
+/// Adds the counts of a text to a histogram, as reading the text and adding what it gave would: but without a second
+/// histogram, which takes a quarter of a megabyte for a few hundred counts. After an error some of them are added.
 pub fn add_decoded(text: &str, sum: &mut Histogram<u64>) -> Result<(), HistogramError> {
     Parts::of(&bytes_of(text)?)?.add_to(sum)
 }
@@ -467,7 +467,7 @@ mod tests {
             let mut whole = COOKIE.to_be_bytes().to_vec();
             whole.extend([0, 0, 0, length, 0, 0, 0, 0, 0, 0, 0, 3]);
             whole.extend(bytes);
-            // What random bytes mean does not matter: only that it returns, and the same whoever asks.
+            // What random bytes mean does not matter: only that it returns, and always the same.
             let text = base64(&whole);
             let mut sum = empty_histogram();
             sum.auto(true);

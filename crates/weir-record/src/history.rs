@@ -19,7 +19,7 @@ pub struct History {
     pub schema_version: u32,
     /// One for each question, the one with the newest run first.
     pub series: Vec<HistorySeries>,
-    /// Series that were left out, because there are so many.
+    /// Series that were left out, because there are too many.
     #[serde(default)]
     pub series_left_out: u32,
     /// What was found and could not be read, or is not finished.
@@ -60,7 +60,7 @@ pub struct HistorySeries {
     pub of: HistoryQuestion,
     /// The arm, or the command.
     pub arm: String,
-    /// What it is held against.
+    /// What it is compared with.
     pub baseline: String,
     /// What is compared.
     pub metric: Metric,
@@ -134,7 +134,8 @@ pub enum HistoryBreak {
 pub struct HistoryProgram {
     /// What it was called.
     pub name: String,
-    /// What tells it from another: its words or options, with the contents of files in the place of their paths.
+    /// What distinguishes it from another: its words or options, with the contents of files in the place of their
+    /// paths.
     pub identity: String,
     /// Hashes of its files, with blanks between, or the version of Weir; empty where that is not known.
     pub content: String,
@@ -153,7 +154,7 @@ pub struct HistoryRun {
     pub origin: Origin,
     /// Number of its stretch.
     pub stretch: u32,
-    /// The program that was held against the baseline.
+    /// The program that was compared with the baseline.
     pub program: HistoryProgram,
     /// Its effect against its own baseline.
     pub effect: HistoryFigure,

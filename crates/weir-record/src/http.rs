@@ -18,7 +18,7 @@ pub struct HttpLoadReport {
     pub urls: Vec<String>,
     /// Method of every request; empty where each has its own.
     pub method: String,
-    /// Every request had a connection of its own.
+    /// Every request had its own connection.
     pub connection_per_request: bool,
     /// From the beginning of a connection attempt to its end; all connections of the run, warm-up included.
     pub connect: LatencySummary,
@@ -46,7 +46,7 @@ pub struct HttpLoadReport {
     pub redirects: u64,
     /// Where the first redirect of the run pointed to.
     pub redirect_location: Option<String>,
-    /// The first response of the run that was not what it should be.
+    /// The first wrong response of the run.
     pub bad_response: Option<BadResponse>,
     /// Content of right responses, in bytes a second over the window.
     pub content_bytes_per_second: f64,
@@ -79,7 +79,7 @@ pub struct RequestOutcome {
     /// Right responses in the window; absent in records of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right_in_window: Option<u64>,
-    /// Of these, those whose content was compared, byte for byte or by its hash; absent where any content is right.
+    /// Those among them whose content was compared, byte for byte or by its hash; absent where any content is right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared_in_window: Option<u64>,
     /// Bytes of every right content; absent where they may differ, or none was there to know them from.
@@ -128,7 +128,7 @@ pub struct RequestMix {
     pub request: Vec<MixedRequest>,
 }
 
-/// A response that was not what it should be, as far as it came.
+/// A wrong response, as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BadResponse {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::histogram_encoding::{HistogramError, add_decoded, base64, decode, histogram_v2};
 
-/// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
+/// Smallest and largest time a histogram distinguishes, and its digits. Part of the format: only equal ones add up.
 pub const HISTOGRAM_NS_MIN: u64 = 1;
 /// One hour; longer times count as one hour.
 pub const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;

@@ -14,7 +14,7 @@ pub struct LatencyLadder {
     pub rungs: Vec<LatencyRung>,
 }
 
-/// The most that all arms of a cell do, which is what the slowest of them does.
+/// The throughput that all arms of a cell reach: that of the slowest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Capacity {
     /// The cell in closed loop.
@@ -34,7 +34,7 @@ pub struct LatencyRung {
     pub cell_id: String,
     /// Messages a second that are offered.
     pub rate_per_second: f64,
-    /// Of the capacity as the closed loop of the same study found it. Where the rate is a share, a pilot chose it
+    /// Share of the capacity that the closed loop of the same study found. Where the rate is a share, a pilot chose it
     /// before that was known.
     pub share: Option<f64>,
     /// The arms that were loaded.

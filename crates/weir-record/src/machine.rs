@@ -11,7 +11,7 @@ pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
 /// Name in [`Fingerprint::limits`] of the sysctl that says how often it is sent again at growing ones.
 pub const SYN_RETRIES: &str = "tcp_syn_retries";
 
-/// What machine this is. Stored with every study and compared before results are put side by side.
+/// The machine. Stored with every study and compared before results are put side by side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fingerprint {
@@ -62,7 +62,7 @@ pub struct Fingerprint {
     pub load_link: BTreeMap<String, String>,
     /// Whether the kernel uses huge pages by itself (`always`, `madvise`, `never`).
     pub transparent_hugepages: String,
-    /// Foreign programs that were measured or observed, with what tells one build from another.
+    /// Foreign programs that were measured or observed, with what distinguishes one build from another.
     pub programs: BTreeMap<String, String>,
     /// Version of Weir, and its source revision when known.
     pub weir_version: String,
@@ -93,7 +93,7 @@ pub struct RunningProcess {
     pub cgroup: Option<String>,
     /// Whether the process was found by where it listens, and not named.
     pub found_by_port: bool,
-    /// Its program, and what tells one build of it from another; empty where they cannot be read.
+    /// Its program, and what distinguishes one build of it from another; empty where they cannot be read.
     pub program: String,
     /// See `program`.
     pub program_hash: String,

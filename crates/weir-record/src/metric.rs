@@ -35,7 +35,7 @@ pub enum Metric {
     ConnectionsMaxOverMean,
     /// Operations that were complete when their sleep ended, of all.
     MissRate,
-    /// Misses that were noticed later than an interrupt would have told, of all operations.
+    /// Share of the operations that were misses and were noticed later than an interrupt would have reported.
     HarmfulMissRate,
     /// CPU time of the thread that waits, over time.
     WaitingCpuShare,

@@ -31,7 +31,7 @@ impl Metric {
 pub enum Part {
     /// It is compared, and a claim in cells that claim something.
     Claim,
-    /// It is compared without a claim of its own.
+    /// It is compared without a claim.
     Condition,
     /// Its figures are shown and not compared.
     Figure,
@@ -60,7 +60,7 @@ pub struct MetricRow {
     pub metric: Metric,
     /// Stable name, as in records and exports.
     pub key: &'static str,
-    /// Of its figures.
+    /// The unit of its figures.
     pub unit: MetricUnit,
     /// How it is compared.
     pub scale: Scale,

@@ -35,10 +35,10 @@ pub const OPENED_ROWS_MAX: usize = 16;
 
 /// Parts of a process's CPU that exceed the whole by more than this share of it are wrong.
 const EXCESS_SHARE: f64 = 0.10;
-/// Less is told by the edges of the two windows, which are read one after the other.
+/// The edges of the two windows, which are read one after the other, explain less than this.
 const EXCESS_NS_MIN: f64 = 1e6;
 
-/// Two counts of switches may differ by so many at the edges of their windows.
+/// Two counts of switches may differ by this many at the edges of their windows.
 const SWITCHES_AT_EDGES: u64 = 8;
 
 /// A process over a stretch of time.
@@ -122,8 +122,8 @@ impl Observation {
         (self.totals.cpu_ns as f64 - added_ns).max(0.0)
     }
 
-    /// Time on a CPU in calls and softirqs, without what watching added; nothing where the programs could not tell it
-    /// from time asleep.
+    /// Time on a CPU in calls and softirqs, without what watching added; nothing where the programs could not
+    /// distinguish it from time asleep.
     pub fn parts_ns(&self) -> f64 {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_split) else { return 0.0 };
         let calls_ns: f64 = trace.calls.iter().map(|call| call.cpu_ns(&trace.cost)).sum();
@@ -154,7 +154,7 @@ pub struct StraceRow {
     pub name: String,
     /// Calls that returned.
     pub calls: u64,
-    /// Of them, failed for whatever reason.
+    /// Those that failed for whatever reason.
     pub errors: u64,
     /// Time between begin and end as strace saw it, waiting and its own stops included.
     pub time_ns: u64,
@@ -233,7 +233,7 @@ pub enum Note {
     /// The hypervisor took CPUs away for a good part of the window. Calls that were under way then have it in their
     /// time on a CPU, and a kernel that knows of it charges no process for it.
     Stolen {
-        /// Of all CPUs, by ticks.
+        /// Stolen time of all CPUs, by ticks.
         stolen_ns: u64,
         /// Time of all CPUs.
         machine_ns: u64,
@@ -280,7 +280,7 @@ pub enum Note {
 pub enum SwitchCounter {
     /// The kernel's programs.
     Programs,
-    /// What the kernel tells the parent of a command that was waited for (`getrusage(2)`).
+    /// What the kernel reports to the parent of a command that was waited for (`getrusage(2)`).
     Rusage,
 }
 
@@ -289,11 +289,11 @@ pub enum SwitchCounter {
 pub struct Totals {
     /// CPU of all threads, those that ended included.
     pub cpu_ns: u64,
-    /// Of it, in the kernel; by ticks, so only for windows of two seconds and more.
+    /// The part of it in the kernel; by ticks, so only for windows of two seconds and more.
     pub system_ns: Option<u64>,
-    /// Of it, io_uring's kernel threads.
+    /// The part of it in io_uring's kernel threads.
     pub kernel_thread_cpu_ns: u64,
-    /// Of it, threads and children that ended.
+    /// The part of it in threads and children that ended.
     pub ended_cpu_ns: u64,
     /// Time runnable without a CPU.
     pub run_delay_ns: u64,
@@ -479,13 +479,13 @@ pub struct CallFigures {
     pub purpose: Purpose,
     /// Calls that returned.
     pub count: u64,
-    /// Of them, failed for another reason than that there was nothing to do.
+    /// Those that failed for another reason than that there was nothing to do.
     pub errors: u64,
     /// Those by error, most often first; nothing in older records. Together they are fewer than `errors` where the
     /// kernel's table had no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors_by_kind: Vec<ErrorFigures>,
-    /// Of them, found nothing to do (`EAGAIN`).
+    /// Those that found nothing to do (`EAGAIN`).
     pub again: u64,
     /// Time on a CPU in those.
     pub again_ns: u64,
@@ -493,10 +493,10 @@ pub struct CallFigures {
     pub returned: u64,
     /// Time on a CPU, interrupts included.
     pub on_cpu_ns: u64,
-    /// Of it, softirqs.
+    /// The part of it in softirqs.
     #[serde(default)]
     pub softirq_ns: u64,
-    /// Of it, the kernel's programs that looked, outside of softirqs, by their own readings of the clock.
+    /// The part of it in the kernel's programs that looked, outside of softirqs, by their own readings of the clock.
     #[serde(default)]
     pub probe_ns: u64,
     /// How often those ran; each run took [`ProbeCost::run_ns`] more than they say.
@@ -504,7 +504,7 @@ pub struct CallFigures {
     pub probe_runs: u64,
     /// Time asleep.
     pub blocked_ns: u64,
-    /// Time it had been woken or preempted and did not run yet.
+    /// Time from a wake-up or a preemption to the next run.
     pub queued_ns: u64,
     /// Calls that had not returned at the end.
     pub in_flight: u64,
@@ -591,7 +591,7 @@ pub struct WakeFigures {
     pub sleeper_tid: u32,
     /// Process of the thread that ran; 0 when the CPU was idle, and of a timer.
     pub waker_pid: u32,
-    /// Its number; [`OUTSIDE`] where it has none for whoever looked.
+    /// Its number; [`OUTSIDE`] where it has none for the observer.
     pub waker_tid: u32,
     /// Its name.
     pub waker_name: String,
@@ -613,7 +613,7 @@ pub struct SoftirqFigures {
     pub count: u64,
     /// How long; this time is within that thread's.
     pub ns: u64,
-    /// Of it, the kernel's programs that looked, as in [`CallFigures::probe_ns`].
+    /// The part of it in the kernel's programs that looked, as in [`CallFigures::probe_ns`].
     #[serde(default)]
     pub probe_ns: u64,
     /// How often those ran.
@@ -645,11 +645,11 @@ pub struct OperationFigures {
     pub name: String,
     /// Submitted by the process's threads.
     pub submitted: u64,
-    /// Of them, given to worker threads of the kernel (io-wq); one that is given twice counts twice.
+    /// Those given to worker threads of the kernel (io-wq); one that is given twice counts twice.
     pub to_workers: u64,
 }
 
-/// [`WakeFigures::waker_tid`] of a thread that has no number in the PID namespace of whoever looked.
+/// [`WakeFigures::waker_tid`] of a thread that has no number in the PID namespace of the observer.
 pub const OUTSIDE: u32 = u32::MAX;
 
 /// What being traced costs a call that does nothing, measured on this machine right before.
@@ -659,7 +659,7 @@ pub struct ProbeCost {
     pub untraced_ns: f64,
     /// The same with them.
     pub traced_ns: f64,
-    /// Of that, what the programs themselves take for the call.
+    /// The part of that which the programs themselves take for the call.
     pub inside_ns: f64,
     /// What a run of a program takes beyond what it measures of itself.
     #[serde(default)]
@@ -692,10 +692,10 @@ pub struct Bound {
     pub calls: u64,
     /// Their time on a CPU, with the way into the kernel and out of it.
     pub io_ns: f64,
-    /// Of it, asking what is ready, saying what is of interest, and tries that found nothing.
+    /// The part of it spent on asking what is ready, saying what is of interest, and tries that found nothing.
     pub asking_ns: f64,
-    /// Of it, entering the kernel for the others: as often as they are calls, what a call costs that does nothing.
-    /// Nothing in older records.
+    /// The part of it spent on entering the kernel for the others: their number times the cost of a call that does
+    /// nothing. Nothing in older records.
     #[serde(default)]
     pub entering_ns: f64,
     /// `io_ns`, of which the least that was measured for tracing is taken out, over the CPU without what tracing added.

@@ -36,7 +36,7 @@ pub struct NodeStats {
     pub sessions: Vec<SessionStats>,
     /// Sessions logged in, listed or not.
     pub sessions_open: u64,
-    /// Of these, those that have not got everything yet.
+    /// Those among them that have not got everything yet.
     pub sessions_replaying: u64,
     /// Upstream sessions logged in (gateway only).
     pub upstreams_open: u64,
@@ -174,7 +174,7 @@ pub struct SessionStats {
 /// Most entries of [`OrdersLoadReport::mismatches`].
 pub const MISMATCHES_MAX: usize = 8;
 
-/// An answer that was not as it should be.
+/// A wrong answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Mismatch {
@@ -182,7 +182,7 @@ pub struct Mismatch {
     pub session: String,
     /// Its number of the order.
     pub order: u32,
-    /// What should have come, or what was sent that should have come back.
+    /// The expected answer, or the sent bytes that were expected back.
     pub expected: String,
     /// What came.
     pub got: String,
@@ -214,7 +214,7 @@ pub struct OrdersLoadReport {
     pub shares: ShareBalance,
     /// Logins made after a connection was dropped on purpose.
     pub reconnects: u64,
-    /// The first answers over the whole run that were not as they should be, at most eight.
+    /// The first wrong answers of the whole run, at most eight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mismatches: Vec<Mismatch>,
     /// From the client's send to the exchange's time stamp; absent when the peer's time stamps are no wall clock.

@@ -1,4 +1,4 @@
-//! Which state of a source a run is of, and what whoever started it wrote beside it: what puts runs into an order.
+//! Which state of a source a run is of, and what its user wrote beside it: what puts runs into an order.
 
 use std::collections::BTreeMap;
 

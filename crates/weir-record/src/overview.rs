@@ -1,4 +1,4 @@
-//! What a map comes to in tables: means over its cells, its best cells, its failures, and how it scales with workers.
+//! A map in tables: means over its cells, its best cells, its failures, and how it scales with workers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,8 @@ pub struct Overview {
     pub map: u32,
     /// Its cells.
     pub cells: Vec<String>,
-    /// Of a machine with two states, cells whose figures are of the far one. Means over these and others, and the best
-    /// of them all, are of both.
+    /// Cells whose figures are of the far state, on a machine with two states. Means over these and others, and the
+    /// best of them all, are of both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells_far: Vec<String>,
     /// The same of cells in which neither state had rounds enough, so that their figures are of both.
@@ -42,7 +42,7 @@ pub struct Overview {
     pub scaling_lines: Vec<Scaling>,
 }
 
-/// What a server does, in two ways that need no generator of unlimited speed to be told apart.
+/// What a server does, in two ways whose difference shows without a generator of unlimited speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
@@ -74,7 +74,7 @@ pub struct MeanRow {
     pub arm: String,
     /// Cells that the figures are means of: the same for every arm and level of a table.
     pub cells: u32,
-    /// Of them, those in which the generator was the limit, so that throughput is a lower bound.
+    /// Those among them in which the generator was the limit, so that throughput is a lower bound.
     pub cells_bound: u32,
     /// Messages a second.
     pub throughput: Option<Figure>,
@@ -104,7 +104,7 @@ pub struct MeanRatio {
 pub struct BestCell {
     /// The arm.
     pub arm: String,
-    /// Of what most.
+    /// What it does most of.
     pub quantity: Quantity,
     /// The cell.
     pub cell_id: String,
@@ -112,9 +112,9 @@ pub struct BestCell {
     pub figure: Figure,
     /// Whether the generator was the limit there.
     pub is_bound: bool,
-    /// Other cells that cannot be told from it.
+    /// Other cells that cannot be distinguished from it.
     pub ties: Vec<String>,
-    /// Of what ended there, the share that was right.
+    /// The right share of what ended there.
     pub success: Option<f64>,
 }
 
@@ -133,14 +133,14 @@ pub struct SuccessRow {
     pub classes: Vec<FailureCount>,
     /// In flight when a run ended: neither right nor failed.
     pub cut_off_at_end: u64,
-    /// Of what ended, the share that was right.
+    /// The right share of what ended.
     pub success: Option<f64>,
     /// Its 99 % interval where each message fails by itself. Absent in results of earlier versions.
     #[serde(default)]
     pub success_interval: Option<(f64, f64)>,
     /// Trials.
     pub trials: u32,
-    /// Of them, those that gave no report: their messages are not counted anywhere.
+    /// Those among them that gave no report: their messages are not counted anywhere.
     pub trials_without_report: u32,
 }
 
@@ -152,11 +152,12 @@ pub struct ScalingMean {
     pub arm: String,
     /// Workers.
     pub workers: u32,
-    /// Workers that they are held against.
+    /// Workers that they are compared with.
     pub workers_base: u32,
     /// Lines in the means.
     pub lines: u32,
-    /// Of them, those in which the generator was the limit in neither cell. The mean of throughput is over these alone.
+    /// Those among them in which the generator was the limit in neither cell. The mean of throughput is over these
+    /// alone.
     pub lines_free: u32,
     /// What of throughput.
     pub throughput: Option<Figure>,
@@ -166,13 +167,13 @@ pub struct ScalingMean {
 
 /// How much of ideal scaling an arm reaches between two cells that differ in workers alone.
 ///
-/// Of throughput it is `throughput(n) / (n * throughput(1))`. A CPU-second is a share of the CPUs already: of messages
-/// a CPU-second it is their ratio, which is what a message costs with one worker over what it costs with many.
+/// For throughput it is `throughput(n) / (n * throughput(1))`. A CPU-second is a share of the CPUs already: for
+/// messages a CPU-second it is their ratio, which is what a message costs with one worker over what it costs with many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// The arm.
     pub arm: String,
-    /// Of what.
+    /// What scales.
     pub quantity: Quantity,
     /// The cell with many workers.
     pub cell_id: String,
@@ -190,9 +191,9 @@ pub struct Scaling {
     pub is_bound: bool,
     /// The same in the cell with fewest: it may be smaller.
     pub is_base_bound: bool,
-    /// More than 1.05, with the whole interval: something else than workers was changed.
+    /// Its whole interval is above 1.05: something else than workers was changed.
     pub is_alarm: bool,
-    /// What that may be, each held against the records; empty without an alarm.
+    /// Possible causes, each checked against the records; empty without an alarm.
     pub candidates: Vec<ScalingCandidate>,
 }
 
@@ -219,7 +220,7 @@ pub enum ScalingCause {
 pub struct ScalingCandidate {
     /// Which.
     pub cause: ScalingCause,
-    /// Whether it was so; absent where nothing was recorded that would tell.
+    /// Whether it was so; absent where nothing that would show it was recorded.
     pub holds: Option<bool>,
     /// What was found with fewest workers and with many.
     pub figures: Option<(f64, f64)>,
@@ -310,7 +311,7 @@ pub struct Aggregate {
 pub struct AggregateRow {
     /// Which.
     pub statistic: Statistic,
-    /// Of all trials together: times from their merged histogram, never a mean of percentiles.
+    /// The figure of all trials together: times from their merged histogram, never a mean of percentiles.
     pub value: f64,
     /// The smallest and the largest that a trial has by itself, where its samples are enough; absent for sums.
     pub range: Option<(f64, f64)>,

@@ -1,5 +1,5 @@
-//! What a protocol means to those who judge a study and tell of it, one row each: what is counted, and what shows that
-//! answers were right. A protocol without a row of its own is one of messages that are compared byte for byte.
+//! What a protocol means for the judgement and the report of a study, one row each: what is counted, and what shows
+//! that answers were right. A protocol without a row is one of messages that are compared byte for byte.
 
 use crate::{
     finding::MessageKind,

@@ -32,7 +32,7 @@ pub struct PublishedClaim {
     pub causes: Vec<Cause>,
 }
 
-/// Two arms between which a published difference should come back, because one of them has its cause.
+/// Two arms that should show a published difference, because one of them has its cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// What stands above the line.
@@ -96,7 +96,7 @@ impl PublishedTable {
 /// A row of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
-    /// A level, or a name of those that [`TableName::rows`] tells of.
+    /// A level, or one of the names that [`TableName::rows`] lists.
     pub key: String,
     /// A figure for each arm, in the unit of the source.
     pub figures: Vec<f64>,

@@ -13,7 +13,7 @@ use crate::{
     verdict::Verdict,
 };
 
-/// Two runs. The first is the one that the other is held against.
+/// Two runs. The other is compared with the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPair {
     /// [`crate::SCHEMA_VERSION`].

@@ -22,7 +22,7 @@ pub struct SliceSetup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceCommand {
-    /// Send so many messages on each connection of a target. Connections that are gone are opened again.
+    /// Send a number of messages on each connection of a target. Connections that are gone are opened again.
     Prime {
         /// Index into the targets.
         target: u32,
@@ -61,7 +61,7 @@ pub enum SliceAnswer {
     Finished(Vec<LoadReport>),
 }
 
-/// What one command came to.
+/// The result of one command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceCounts {
     /// Messages completed and verified.

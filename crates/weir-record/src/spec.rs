@@ -69,7 +69,7 @@ pub struct StudySpec {
     /// What arms cost beyond the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added_costs: Vec<AddedCostSpec>,
-    /// Switches that may cause a difference, each turned back in an arm of its own.
+    /// Switches that may cause a difference, each turned back in a separate arm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseSpec>,
     /// Differences between levels that are claimed beforehand.
@@ -183,17 +183,17 @@ pub struct ArmSpec {
     /// Engine options of the generator that loads this arm (`spin-us = "50"`, …), sorted by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub load_options: BTreeMap<String, String>,
-    /// The arm that it is compared with in the place of the first: another build of it.
+    /// The arm that it is compared with instead of the first: another build of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Whether it is that baseline, built again from the same source: what they differ in is the layout of their code.
+    /// Whether it is that baseline, built again from the same source: only the layout of their code differs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_placebo: bool,
     /// How long it is loaded before its first timed slice in every round, where its processes must be warm; in a whole
-    /// trial the longest warm-up, where that is more than the cell's. Zero for none of its own.
+    /// trial the longest warm-up, where that is more than the cell's. Zero for no own warm-up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warmup_ns: u64,
-    /// With what its server is started, and what runs before and after.
+    /// The environment of its server, and the commands before and after it.
     #[serde(default, skip_serializing_if = "ArmStart::is_default")]
     pub start: ArmStart,
 }
@@ -208,7 +208,7 @@ impl ArmSpec {
     }
 
     /// Whether both run one command line with different programs that are two builds of one: of the same file name, or
-    /// said to be held against each other. nginx and another server may well be started alike.
+    /// said to be compared. nginx and another server may well be started alike.
     pub fn is_other_build_of(&self, other: &Self) -> bool {
         if let (Subject::Gateway(one), Subject::Gateway(two)) = (&self.subject, &other.subject) {
             let as_other = GatewaySubject { program: two.program.clone(), ..one.clone() };
@@ -257,7 +257,7 @@ pub enum Subject {
     Gateway(GatewaySubject),
     /// `weir storage run`.
     Storage(StorageSubject),
-    /// fio, told the same job in its own words.
+    /// fio, with the same job in its own words.
     Fio {
         /// The program: `fio`, or a path to one.
         program: String,
@@ -353,7 +353,7 @@ pub struct StorageSubject {
 }
 
 /// A process beside a server: a client that misbehaves, or that wants something else than what is measured. It says
-/// `ready` on a line of its own when its work has begun.
+/// `ready` on a separate line when its work has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NeighbourSpec {
     /// Name in cells and reports.
@@ -387,7 +387,7 @@ pub struct CellSpec {
     /// such choice ([`CellSpec::accept`] is right for all).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub accept: String,
-    /// How both ends of a connection slow their sending down, by the kernel's name for it; empty for the kernel's own.
+    /// Congestion control at both ends of a connection, by the kernel's name for it; empty for the kernel's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub congestion_control: String,
     /// Threads of the generator.
@@ -399,7 +399,7 @@ pub struct CellSpec {
     /// CPUs of the servers; empty for the study's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_cpus: Vec<usize>,
-    /// A new connection for each message, which the client closes. Of HTTP `http` has it.
+    /// A new connection for each message, which the client closes. For HTTP, `http` has this setting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub close: bool,
     /// Closed loop, or open loop at a rate.
@@ -419,7 +419,7 @@ pub struct CellSpec {
     /// What is asked of a gateway and the exchange behind it; absent for everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<OrdersCell>,
-    /// How the arms take turns within a block; absent when each runs in a trial of its own.
+    /// How the arms take turns within a block; absent when each runs in a separate trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternation: Option<Alternation>,
     /// Arms that run in this cell, the baseline among them; empty means all.
@@ -460,7 +460,7 @@ impl CellSpec {
         }
     }
 
-    /// Whether every message has a connection of its own.
+    /// Whether every message has its own connection.
     pub fn has_connection_per_message(&self) -> bool {
         self.close || self.http.as_ref().is_some_and(|http| http.close)
     }
@@ -500,7 +500,7 @@ impl CellSpec {
 pub struct Alternation {
     /// How long messages are started in a slice.
     pub slice_ns: u64,
-    /// How often every arm has its slice in a block, in an order of its own each time.
+    /// How often every arm has its slice in a block, each time in a new order.
     pub permutations: u32,
     /// Messages on each connection before a slice, outside its figures.
     pub prime_messages: u32,
@@ -575,7 +575,7 @@ pub struct StorageCell {
     pub engine: Option<StorageEngine>,
     /// Random reads that another process keeps in flight meanwhile, from the CPUs of the load side; 0 for none.
     pub background_depth: u32,
-    /// Cores that keep so many in flight each; more than one only of a model.
+    /// Cores that keep this many in flight each; only a model has more than one.
     #[serde(default = "one_core", skip_serializing_if = "is_one_core")]
     pub background_cores: u32,
     /// Background cores that keep as many in flight, one number after the other for a window each while the job goes
@@ -614,7 +614,7 @@ pub struct IoModel {
     pub state: FindingState,
     /// What was found.
     pub detail: Finding,
-    /// What told it: a test, or a file of the kernel.
+    /// The source of this: a test, or a file of the kernel.
     pub source: Finding,
     /// What would unlock it.
     pub unlock: Option<Finding>,

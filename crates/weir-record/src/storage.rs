@@ -200,7 +200,7 @@ pub struct CompletionMethod {
     pub armed: bool,
     /// What it sleeps with.
     pub sleep: SleepPrimitive,
-    /// The predictor is told what the device took also after a sleep that was too long. Only a simulated device can.
+    /// The predictor learns what the device took also after a sleep that was too long. Only a simulated device can.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub true_times: bool,
 }
@@ -341,7 +341,7 @@ pub struct StorageJob {
     pub direct: bool,
     /// The page cache is asked to forget the used part of the file before the run.
     pub drops_cache: bool,
-    /// The kernel is told whether blocks follow each other, by which it decides how far it reads ahead.
+    /// The kernel gets to know whether blocks follow each other, by which it decides how far it reads ahead.
     pub advises_order: bool,
     /// See [`StorageEngine`].
     pub engine: StorageEngine,
@@ -369,9 +369,9 @@ pub struct StorageJob {
     pub start_delay_ns: u64,
     /// Wait for all jobs before it to end.
     pub stonewall: bool,
-    /// Told in one row with the job before it, if they run side by side.
+    /// Reported in one row with the job before it, if they run side by side.
     pub group_reporting: bool,
-    /// Begins a row of its own although it asks for one together.
+    /// Begins a separate row although it asks for a shared one.
     pub new_group: bool,
     /// All that runs beside it ends when one of its threads does.
     pub exit_all: bool,
@@ -379,7 +379,7 @@ pub struct StorageJob {
     pub rate_iops: Option<u32>,
     /// Bytes a second of one thread; the same.
     pub rate_bytes: Option<u64>,
-    /// Writes a second, where they have a rate of their own; the one above is then that of reads.
+    /// Writes a second, where they have a separate rate; the one above is then that of reads.
     pub rate_writes_iops: Option<u32>,
     /// Bytes a second that are written; the same.
     pub rate_writes_bytes: Option<u64>,
@@ -399,7 +399,7 @@ pub struct StorageJob {
     pub no_random_map: bool,
     /// Random blocks come from 64-bit numbers (`random_generator=tausworthe64` of fio).
     pub random_wide: bool,
-    /// Of so many operations one has a random block, and the others follow it; 1 for each.
+    /// One of this many operations has a random block, and the others follow it; 1 for each.
     pub random_every: u32,
     /// How they follow it; see [`Sequencer`].
     pub sequencer: Sequencer,
@@ -409,13 +409,13 @@ pub struct StorageJob {
     pub file_bytes: Option<u64>,
     /// Bytes that are done in all, where that is more than the used part: it is begun again.
     pub done_bytes: Option<u64>,
-    /// `fsync(2)` after so many writes; 0 for never.
+    /// `fsync(2)` after this many writes; 0 for never.
     pub fsync_every: u32,
-    /// `fdatasync(2)` after so many writes; 0 for never. Where both are due there is one `fsync(2)`.
+    /// `fdatasync(2)` after this many writes; 0 for never. Where both are due there is one `fsync(2)`.
     pub fdatasync_every: u32,
     /// `fsync(2)` when all is written, in the time of the job.
     pub end_fsync: bool,
-    /// Those after so many writes come where fio makes them: again after each read while no further write was made,
+    /// Those after a number of writes come where fio makes them: again after each read while no further write was made,
     /// and not after the last operation.
     pub syncs_as_fio: bool,
     /// Written blocks carry a checksum and are read back when the job is done.
@@ -426,7 +426,7 @@ pub struct StorageJob {
     pub ledger: Option<String>,
     /// Path before the names of latency and IOPS logs in fio's format; absent for none.
     pub log_prefix: Option<String>,
-    /// Mean over so many milliseconds for each line of a log; 0 for every operation.
+    /// Mean over this many milliseconds for each line of a log; 0 for every operation.
     pub log_average_ms: u32,
     /// Percentiles (0 to 100) of the printed report; empty means fio's own list.
     pub percentiles: Vec<f64>,
@@ -518,8 +518,8 @@ pub struct StorageReport {
 }
 
 impl StorageReport {
-    /// What is told of the jobs, in order: a report of each, or one of those that asked for one together. With it the
-    /// place of its first job and how many they are.
+    /// What is reported of the jobs, in order: a report of each, or one of those that asked for a shared one. With it
+    /// the place of its first job and how many they are.
     pub fn told(&self) -> Vec<(usize, usize, &StorageJobReport)> {
         let mut told = Vec::new();
         let mut place = 0;
@@ -541,7 +541,7 @@ pub struct StorageRow {
     pub first: usize,
     /// How many they are, with the first one.
     pub count: usize,
-    /// They asked to be told in one row; otherwise it is a total beside theirs.
+    /// They asked for one row; otherwise it is a total beside theirs.
     pub replaces_jobs: bool,
     /// Sums, and distributions over all operations. Its job is the first one with the threads of all, and without a
     /// file where they have several.
@@ -581,9 +581,9 @@ pub struct StorageJobReport {
     pub verified_blocks: u64,
     /// Blocks whose checksum or header was wrong.
     pub verify_failures: u64,
-    /// Of an earlier run: blocks that were being written when it ended and never acknowledged. They may hold anything.
+    /// Blocks that an earlier run was writing when it ended and that were never acknowledged. They may hold anything.
     pub unacknowledged_blocks: u64,
-    /// Of an earlier run: blocks that it never wrote.
+    /// Blocks that an earlier run never wrote.
     pub never_written_blocks: u64,
     /// CPU time to make the bytes of one block that is written, before it is issued; absent where nothing is written.
     pub fill_ns: Option<u64>,
@@ -627,13 +627,13 @@ pub struct DirectionReport {
 pub struct RateSpread {
     /// Intervals.
     pub count: u64,
-    /// Of the slowest one.
+    /// Rate of the slowest one.
     pub min: f64,
-    /// Of the fastest one.
+    /// Rate of the fastest one.
     pub max: f64,
-    /// Of all.
+    /// Mean of all.
     pub mean: f64,
-    /// Of a sample (divided by one less than the count); 0 for a single one.
+    /// Standard deviation of a sample (divided by one less than the count); 0 for a single one.
     pub stddev: f64,
 }
 
@@ -642,7 +642,7 @@ pub struct RateSpread {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NeverBegun {
-    /// Of all threads and both directions.
+    /// Operations of all threads and both directions.
     pub operations: u64,
     /// From the intended start to the end of the job's time: the latency of each of them is at least that.
     pub waited: LatencySummary,
@@ -694,7 +694,7 @@ pub enum DeviceClock {
 pub struct WaitingReport {
     /// Completed operations.
     pub operations: u64,
-    /// Of these, slept before polling.
+    /// Those that slept before polling.
     pub slept: u64,
     /// Polled at once.
     pub polled: u64,
@@ -702,7 +702,7 @@ pub struct WaitingReport {
     pub interrupted: u64,
     /// Complete when an unarmed sleep ended.
     pub misses: u64,
-    /// Misses that came later than an interrupt would have told.
+    /// Misses that were noticed later than an interrupt would have reported.
     pub misses_harmful: u64,
     /// Armed sleeps the completion ended.
     pub woken_early: u64,

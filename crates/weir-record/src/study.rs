@@ -69,10 +69,10 @@ pub struct StudyResult {
     /// Cells with more busy threads than CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oversubscribed: Vec<OversubscribedCell>,
-    /// What the slices of evidence come to, by cell and arm; empty where the study has none.
+    /// Results of the slices of evidence, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
-    /// System calls as strace tells them, by cell and arm; empty where the study does not ask for it.
+    /// System calls as strace counts them, by cell and arm; empty where the study does not ask for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strace: Vec<UnderStrace>,
     /// What threads of each name did, by cell and arm, those with most switches first.
@@ -96,7 +96,7 @@ pub struct StudyResult {
     /// The rows of a load tester for each server of an HTTP study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Aggregate>,
-    /// What the map comes to for someone who must choose; absent without a map.
+    /// What the map recommends to someone who must choose; absent without a map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<Guidance>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.

@@ -1,9 +1,9 @@
-//! Sentences of whoever wrote a study.
+//! Sentences of the author of a study.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sentence of whoever wrote the study: in English, and in the languages it was translated into. Stored as a plain
+/// A sentence of the author of the study: in English, and in the languages it was translated into. Stored as a plain
 /// text where there is none, as all were before there were translations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "StoredText", into = "StoredText")]

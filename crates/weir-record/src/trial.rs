@@ -140,7 +140,7 @@ pub struct SliceRecord {
     pub messages: u64,
     /// CPU of the server's processes, read while it slept before and after.
     pub server_cpu_ns: u64,
-    /// CPU of the server, the generator and the kernel's softirq threads together; of servers on another host without
+    /// CPU of the server, the generator and the kernel's softirq threads together; for servers on another host without
     /// the generator.
     pub machine_cpu_ns: u64,
     /// CPU of the generator's threads.

@@ -12,7 +12,7 @@ use crate::{storage::WaitingInterval, text::Text};
 pub enum SeriesKind {
     /// The load beside one job that goes on: its background cores.
     Load,
-    /// The setting of a way to wait, under one load. Each part is a trial of its own.
+    /// The setting of a way to wait, under one load. Each part is a separate trial.
     Setting,
 }
 
@@ -49,7 +49,7 @@ pub struct WaitFigures {
 }
 
 impl WaitFigures {
-    /// Of intervals together; nothing where no operation completed.
+    /// The sum of intervals; nothing where no operation completed.
     pub fn of<'a>(intervals: impl Iterator<Item = &'a WaitingInterval>) -> Option<Self> {
         let mut sum = WaitingInterval::default();
         for interval in intervals {
@@ -172,7 +172,7 @@ pub struct LevelBeside {
     pub published: PublishedLevel,
     /// What was measured; absent where nothing was.
     pub measured: Option<f64>,
-    /// Whether the published bound holds; absent of a level that is only about so much.
+    /// Whether the published bound holds; absent for a level that is only about so much.
     pub holds: Option<bool>,
 }
 

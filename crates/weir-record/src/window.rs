@@ -11,7 +11,7 @@ use crate::{engine::EngineStats, machine::NoiseWindow, orders::NodeWindow, threa
 pub struct ObservedWindow {
     /// CPU time of all threads of the process and its descendants (schedstat, exact).
     pub cpu_ns: u64,
-    /// Of that, threads the kernel runs for io_uring (`iou-wrk-*`, `iou-sqp-*`).
+    /// The part of it in threads that the kernel runs for io_uring (`iou-wrk-*`, `iou-sqp-*`).
     pub kernel_thread_cpu_ns: u64,
     /// Time those threads waited for a CPU.
     pub run_delay_ns: u64,
@@ -25,10 +25,11 @@ pub struct ObservedWindow {
     pub threads: u32,
     /// Anonymous resident memory at the end of the window.
     pub rss_anon_bytes: u64,
-    /// Resident memory of all kinds, what is shared with others divided by their number; 0 where it is not told.
+    /// Resident memory of all kinds, what is shared with others divided by their number; 0 where the kernel does not
+    /// report it.
     pub pss_bytes: u64,
     /// What the kernel took since before the servers of the round started, for each of them: its structures and socket
-    /// buffers, of both ends of their connections. Absent of whole trials.
+    /// buffers, of both ends of their connections. Absent for whole trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_bytes: Option<u64>,
     /// Connections that each worker has open at the end of the window, when the target is a Weir server.

@@ -1,4 +1,4 @@
-//! Of which commit a run is, and how it was labelled, in few columns.
+//! The commit of a run, and its labels, in few columns.
 
 use weir_record::origin::Origin;
 

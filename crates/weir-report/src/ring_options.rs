@@ -93,7 +93,7 @@ const OPTIONS: [RingOption; 6] = [
             "除非每个连接都有数据到达，否则睡满这段时间：唤醒更少，每次处理更多",
         ],
         pays: [
-            "many connections whose requests come to a busy server one by one",
+            "many connections whose requests arrive at a busy server one by one",
             "많은 연결의 요청이 바쁜 서버에 하나씩 도착할 때",
             "众多连接的请求逐个到达繁忙的服务器",
         ],

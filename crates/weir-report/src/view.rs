@@ -70,7 +70,7 @@ impl<'a> View<'a> {
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_storage: result.spec.is_storage(),
             is_orders: result.spec.is_orders(),
-            // Of two cells with one name, keep the first.
+            // Keep the first of two cells with one name.
             planned: result.spec.cells.iter().rev().map(|cell| (cell.id.as_str(), cell)).collect(),
             compared: BTreeMap::new(),
             shown: BTreeMap::new(),

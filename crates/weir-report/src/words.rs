@@ -180,9 +180,9 @@ words! {
 
     MapTitle: "The map" | "조건별 히트맵" | "热力图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
-        told from noise, ? one that another figure does not confirm, such as the CPU of both sides, \
+        distinguished from noise, ? one that another figure does not confirm, such as the CPU of both sides, \
         † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
-        – nothing to compare, … nothing told before the schedule is finished. False discovery rate over all cells of a metric: \
+        – nothing to compare, … no result before the schedule is finished. False discovery rate over all cells of a metric: \
         5 %. A cell that claims nothing by itself says so in its row too, with (map). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
@@ -256,7 +256,7 @@ words! {
     KernelsMasked: "left unused (since)" | "쓰지 않은 기능(도입 버전)" | "未使用的功能（引入版本）";
 
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
-    EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
+    EvidenceHelp: "From separate slices, after all that was timed; no other figure of this report rests on them. \
         Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
         that was not, in the same rounds. Time asleep in a call is no work. What one part has more of than another shows \
         where the difference is, not why."
@@ -307,12 +307,12 @@ words! {
 
     AccountTitle: "Where the server CPU goes" | "서버 CPU를 쓴 곳" | "服务器 CPU 的去向";
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
-        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are held \
-        against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
+        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, those whose interval excludes 0 first, the largest of them at the top. The parts are compared \
+        with unobserved slices of the same rounds: an account closes when the whole interval of what is \
         explained is at least 95 % of that CPU, and explains more than there is when all of it is above 105 %. Switching is what the scheduler charges a thread with before it \
         runs, above all on a CPU that was idle. A call that had begun before its slice, or went on beyond its end, is in no \
-        part, so that its CPU is in what is left. That is a row of its own. Over loopback the call that sends a segment \
-        also receives it, in a softirq: a row says what the call comes to with that. It has softirqs that another row has \
+        part, so that its CPU is in what is left. That is a separate row. Over loopback the call that sends a segment \
+        also receives it, in a softirq: a row has the sum of the two. It has softirqs that another row has \
         too, and is not added up. A place says where CPU goes, and not why."
         | "커널 프로그램이 관찰한 슬라이스에서 얻은 서버 CPU를, 쓴 곳별로 나누어 처리 건수로 나눈 값입니다. 관찰 때문에 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 신뢰구간은 99 %이고 \
         라운드를 단위로 구합니다. 차이는 라운드별로 구했고, 신뢰구간이 0을 포함하지 않는 것을 먼저, 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 슬라이스와 대조합니다. 설명된 \
@@ -374,7 +374,7 @@ words! {
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
         time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \
-        call is stopped twice. The kernel's programs tell the same calls of a server that nothing holds. Times are for each second \
+        call is stopped twice. The kernel's programs count the same calls of a server that nothing stops. Times are for each second \
         of load (s/s), or for each completed one. A ratio says how many times as much the baseline has. No figure of this report \
         rests on slices under strace."
         | "strace -c -f -w를 붙인 슬라이스를 대상마다 하나씩 두었습니다. 이런 표에서 알 수 있는 것과 알 수 없는 것을 보여 주기 위해서입니다. strace는 모든 호출의 시작부터 \
@@ -514,7 +514,7 @@ words! {
     WhyHelp: "Counted, not sampled. Rows that are zero for every arm are left out."
         | "표본 추출이 아니라 모두 센 값입니다. 모든 대상에서 0인 행은 생략했습니다."
         | "均为逐次计数，并非抽样。所有方案都为 0 的行已省略。";
-    NoWhy: "No arm has counters of its own; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
+    NoWhy: "No arm has its own counters; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
         | "没有方案自带计数器，仅读取了 /proc。";
     Syscalls: "system calls" | "시스템 콜" | "系统调用";
     OtherCells: "Other cells" | "다른 조건" | "其他条件";

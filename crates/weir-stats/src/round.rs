@@ -47,7 +47,7 @@ pub fn difference(of: &[f64], to: &[f64]) -> Option<f64> {
 }
 
 /// The mean without the smallest and the largest quarter, each rounded up: of three values the middle one, of six the
-/// mean of two, of eight of four. Of two values it is their mean.
+/// mean of two, of eight of four. For two values it is their mean.
 ///
 /// Values at both ends of the order are added in pairs, so that the mean of the negated values is exactly the negated
 /// mean. `None` for an empty slice, or with a value that is not finite.

@@ -69,11 +69,11 @@ impl States {
 /// Every split of the ordered readings is tried, on logarithms because noise is a share of the reading. A split is
 /// accepted when the medians of its sides differ at least by [`RATIO_MIN`] and the gap between the sides (without a
 /// few readings taken during a change of state) is wider than the interquartile ranges of both sides together.
-/// Cutting one large normal or uniform cloud in two leaves a gap of at most about a fifth of that. Of several
-/// accepted splits the one with the largest variance between its sides is taken: Otsu, "A Threshold Selection Method
-/// from Gray-Level Histograms", IEEE Transactions on Systems, Man and Cybernetics 9 (1979), exact in one dimension
-/// because all splits are tried. Otsu's criterion alone is not enough: it cuts any cloud, and cuts a large near cloud
-/// in half rather than isolate a rare far reading.
+/// Cutting one large normal or uniform cloud in two leaves a gap of at most about a fifth of that. If
+/// several splits are accepted, the one with the largest variance between its sides is taken: Otsu, "A Threshold
+/// Selection Method from Gray-Level Histograms", IEEE Transactions on Systems, Man and Cybernetics 9 (1979), exact in
+/// one dimension because all splits are tried. Otsu's criterion alone is not enough: it cuts any cloud, and cuts a
+/// large near cloud in half rather than isolate a rare far reading.
 ///
 /// One or two readings can be a state if they are twice as far away: a trial with such a reading should not be paired
 /// with the others, whether the machine changed its state or the reading was disturbed. Three or more states become

@@ -120,7 +120,7 @@ pub enum CaptureError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDisk {
     /// A file system without a disk, or over several disks.
-    #[error("its file system has no disk of its own, or more than one")]
+    #[error("its file system has no disk, or more than one")]
     OfItsOwn,
     /// A partition whose disk is unknown.
     #[error("the disk of partition {major}:{minor} is not known")]

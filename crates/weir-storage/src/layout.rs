@@ -448,7 +448,7 @@ fn missing(pieces: &[Extent], length: u64) -> Vec<String> {
         (length.saturating_sub(covered), "are holes: reads give zeros without the device"),
         (
             sum(|piece| piece.has_no_place),
-            "have no place of their own on the device (inline, compressed or not yet allocated)",
+            "have no separate place on the device (inline, compressed or not yet allocated)",
         ),
     ];
     parts

@@ -318,7 +318,7 @@ impl Meter {
         let mut last = self.current;
         last.elapsed_ns = self.sums.elapsed_ns.saturating_sub(last.start_ns);
         match self.intervals.last_mut() {
-            // Operations in flight at the end make no interval of their own: its rates would be meaningless.
+            // Operations in flight at the end make no separate interval: its rates would be meaningless.
             Some(before) if last.elapsed_ns < self.interval_ns / 10 => {
                 let elapsed_ns = before.elapsed_ns + last.elapsed_ns;
                 merge_interval(before, &last);

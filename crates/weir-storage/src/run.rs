@@ -52,7 +52,7 @@ use crate::{
 /// Most memory of all threads for the used blocks and the written contents.
 const REMEMBERED_BYTES_MAX: u64 = 4 << 30;
 
-/// Seed of the data in files of our own, combined with each file's path. It is not the job's seed, so that jobs with
+/// Seed of the data in our own files, combined with each file's path. It is not the job's seed, so that jobs with
 /// different seeds share the file.
 pub const LAYOUT_SEED: u64 = 1;
 
@@ -107,7 +107,7 @@ pub struct JobProgress<'a> {
 /// Why a run could not be made. A run that was made and failed is a report, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The file of our own has an error.
+    /// Our own file has an error.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The user's file has an error.
@@ -365,7 +365,7 @@ fn remembered_bytes(job: &StorageJob, used_bytes: u64) -> u64 {
     map.saturating_add(counts).saturating_mul(u64::from(job.threads.max(1)))
 }
 
-/// Creates files of our own, and determines how much of each file a job uses.
+/// Creates our own files, and determines how much of each file a job uses.
 fn prepare(
     jobs: &[StorageJob],
     interrupt: &AtomicBool,
@@ -396,7 +396,7 @@ fn prepare(
                 let seed = layout::data_seed(Path::new(path), LAYOUT_SEED);
                 layout::prepare(Path::new(path), size, seed, &tell, interrupt)?.data_bytes
             }
-            // If the user names a file of our own, the seal after its data must stay intact.
+            // If the user names one of our own files, the seal after its data must stay intact.
             None => match layout::data_bytes(Path::new(path)) {
                 Some(data_bytes) => data_bytes,
                 None => File::open(path).and_then(|file| length_bytes(&file)).map_err(failed)?,

@@ -7,7 +7,7 @@
 //! 2. What the child needs is built before the fork, and the pointers to it are used before [`launch`] returns.
 //! 3. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
 //!    check; one that dies later is noticed by the kernel.
-//! 4. A child that shares its parent's memory has a stack of its own, and the parent's thread is suspended until the
+//! 4. A child that shares its parent's memory has its own stack, and the parent's thread is suspended until the
 //!    child has another memory or is gone (`CLONE_VM` with `CLONE_VFORK`). What it writes to is a structure that its
 //!    parent lends it.
 

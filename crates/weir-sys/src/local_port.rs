@@ -1,4 +1,4 @@
-//! Ports of this machine: one that nobody listens on, and whether somebody does.
+//! Ports of this machine: a free one, and whether a process listens on one.
 
 use std::{
     io::{self, ErrorKind},

@@ -24,7 +24,7 @@ pub fn open_at_once(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let file =
         options.clone().custom_flags(flags).open(path).map_err(|error| {
             match Errno::from_io_error(&error) {
-                Some(Errno::NXIO) => io::Error::other("nobody reads this pipe; start its reader first"),
+                Some(Errno::NXIO) => io::Error::other("no process reads this pipe; start its reader first"),
                 _ => error,
             }
         })?;

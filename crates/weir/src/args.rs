@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Study(Box<Study>),
     /// Compare commands that end: which costs less CPU time, by how much, and whether that may be believed
     Compare(Box<Compare>),
-    /// What this machine can run and measure, what it cannot, and what would unlock it
+    /// Show what this machine can run and measure, what it cannot, and what would unlock it
     Doctor(Doctor),
     /// Run a server on any driver
     #[command(subcommand)]
@@ -85,8 +85,8 @@ pub(crate) enum Command {
     Storage(Storage),
     /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
     Top(Top),
-    /// Observe any process: its threads, and with --trace every system call, where time goes, and what batching could
-    /// bring at most
+    /// Observe any process: its threads, and with --trace every system call, where time goes, and what calls for I/O
+    /// cost
     Observe(Observe),
     /// Change a running gateway: limits, kill switches, drain
     Ctl(Ctl),
@@ -96,11 +96,11 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
-    /// What stored runs found, commit by commit: effects with intervals against a fixed reference
+    /// Show the results of stored runs by commit: effects with intervals against a fixed reference
     History(History),
     /// Show stored studies in a browser: a list, reports, and charts that other pages may frame
     Dashboard(Dashboard),
-    /// Print what completes commands in a shell
+    /// Print a script that completes commands in a shell
     Completions(Completions),
     /// Print a manual page, or write all of them
     Man(Man),
@@ -113,23 +113,23 @@ pub(crate) enum Command {
     /// Run servers for a laboratory on another host
     #[command(hide = true)]
     Agent(Agent),
-    /// Hold a foreign server for the laboratory
+    /// Supervise a foreign server for the laboratory
     #[command(hide = true)]
     Supervise(Supervise),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Another host, as ssh takes it, to look at in the place of this machine
+    /// Examine this host instead of this machine; ssh gets the name
     #[arg(long, value_name = "[USER@]HOST")]
     pub(crate) host: Option<String>,
-    /// What leads there in the place of ssh, such as "ip netns exec b": a command that runs the words behind it there
+    /// Command that reaches the host instead of ssh, such as "ip netns exec b": it runs its arguments there
     #[arg(long, value_name = "COMMAND")]
     pub(crate) rsh: Option<String>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }
@@ -138,14 +138,14 @@ pub(crate) struct Doctor {
 pub(crate) struct Report {
     /// Folder of a study's results, or the file of an observation
     pub(crate) run: PathBuf,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
-    /// Folder for report.html and, of a study, report.md [default: the study's own, or the observation's]
+    /// Folder for report.html and, for a study, report.md [default: the study's own, or the observation's]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Of a study with a map: a record of your own server (weir observe -p PID --trace --record FILE), for how much of
-    /// its CPU the choice can touch
+    /// With a study that has a map: a record of your own server (weir observe -p PID --trace --record FILE), for how
+    /// much of its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
     /// Print the whole report: every cell, note and check, in place of the answer on one screen
@@ -215,7 +215,7 @@ const AFTER_MAN: &str = "\
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_MAN)]
 pub(crate) struct Man {
-    /// Command that it is about: serve http [default: all of them together]
+    /// Command to describe, such as serve http [default: all commands]
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     pub(crate) command: Vec<String>,
     /// Write the pages of all commands into this folder
@@ -238,7 +238,7 @@ pub(crate) struct Supervise {
     /// CPUs to pin to
     #[arg(long, value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// Until the command has ended, whatever it leaves behind outside its process group
+    /// Supervise until the command has ended; what it leaves outside its process group stays
     #[arg(long)]
     pub(crate) until_exit: bool,
     /// Program and arguments

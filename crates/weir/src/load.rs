@@ -40,7 +40,7 @@ pub(crate) trait LoadCommand {
         format!("--{field}: {reason}")
     }
 
-    /// Why so many answers may be wrong, if the flags explain it.
+    /// Why that many answers may be wrong, if the flags explain it.
     fn hint(&self, _report: &LoadReport) -> Option<&'static str> {
         None
     }

@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
         let server = HttpServer::new(move || App::new().default_service(web::to(answer.clone())))
             .workers(1)
             .backlog(BACKLOG)
-            // No timer of its own for each request and each pause between two.
+            // No separate timer for each request and each pause between two.
             .keep_alive(KeepAlive::Os)
             .client_request_timeout(Duration::ZERO)
             .on_connect(|stream, _| {

@@ -18,7 +18,7 @@ enum Mistake {
     DropsPipelined,
 }
 
-/// Serves every connection on a thread of its own for as long as the tests run.
+/// Serves every connection on its own thread for as long as the tests run.
 fn server(content: &Content, mistake: Mistake) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");

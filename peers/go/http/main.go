@@ -42,6 +42,6 @@ func (content *content) ServeHTTP(writer http.ResponseWriter, request *http.Requ
 	}
 	header["Content-Type"] = content.contentType
 	header["Content-Length"] = content.length
-	// Of a HEAD request it takes no bytes; a connection that is gone is for the generator to count.
+	// It takes no bytes of a HEAD request; a connection that is gone is for the generator to count.
 	_, _ = writer.Write(content.bytes)
 }

@@ -49,7 +49,7 @@ func Fail(code int, format string, arguments ...any) {
 	os.Exit(code)
 }
 
-// The marker that the process already runs on its CPUs; without it, it would start itself for ever.
+// The marker that the process already runs on its CPUs; without it, it would start itself forever.
 const pinnedVariable = "WEIR_PEER_PINNED"
 
 // pin restricts the whole process to a list such as "0" or "0,2". Go has started its threads before main,

@@ -33,7 +33,7 @@ pub struct Answer {
     pub runs: u64,
     /// The second over the first.
     pub ratio: f64,
-    /// The effect that so many runs find, or the error that is printed beside the ratio; as a share.
+    /// The effect that this many runs find, or the error that is printed beside the ratio; as a share.
     pub resolution: f64,
     pub said: Said,
 }
@@ -59,8 +59,8 @@ pub fn of_weir(json: &str) -> Result<Answer, String> {
     })
 }
 
-/// Of hyperfine: the ratio of means with its error, as it prints them. It draws no conclusion; a difference above the
-/// error is what a reader takes from it.
+/// The answer of hyperfine: the ratio of means with its error, as it prints them. It draws no conclusion; a difference
+/// above the error is what a reader takes from it.
 pub fn of_hyperfine(json: &str) -> Result<Answer, String> {
     let report: Value =
         serde_json::from_str(json).map_err(|error| format!("the export of hyperfine: {error}"))?;

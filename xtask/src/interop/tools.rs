@@ -36,7 +36,7 @@ impl Tool {
         match self {
             Self::Maven => "no Maven (mvn), so that no client on nassau-core was run",
             Self::Tshark => "no tshark, so that nothing was dissected",
-            Self::FioPlot => "no fio-plot to be had, so that no report of a storage run was drawn",
+            Self::FioPlot => "no fio-plot is available, so that no report of a storage run was drawn",
         }
     }
 

@@ -190,7 +190,8 @@ fn parents() -> Vec<(u32, u32)> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(one).collect()
 }
 
-/// The nearest processes below one, at most [`BELOW_MAX`]. Once they are killed, those below them come to this one.
+/// The nearest processes below one, at most [`BELOW_MAX`]. Once they are killed, those below them become children of
+/// this one.
 fn some_below(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for (process, parent) in parents {

@@ -31,7 +31,7 @@ const BEGIN_MAX: Duration = Duration::from_secs(30);
 /// When standard input is no socket of [`Runner`](super::Runner)'s, or the system refuses what it needs.
 pub fn launcher_main() -> Result<(), RunError> {
     let foreign = |what: &dyn std::fmt::Display| {
-        RunError::Launcher(format!("weir compare starts it by itself, nobody else needs it ({what})"))
+        RunError::Launcher(format!("weir compare starts it; it is of no use without it ({what})"))
     };
     let input = stdin().as_fd().try_clone_to_owned().map_err(|error| foreign(&error))?;
     let mut channel = Channel::new(input).map_err(|error| foreign(&error))?;

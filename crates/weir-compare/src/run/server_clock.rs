@@ -170,6 +170,6 @@ mod tests {
         assert!(faults(own, FAULTS_MINOR) > 0);
         assert!(peak_in(&text(own, "status").expect("it runs")).is_some_and(|peak| peak > 1 << 20));
         assert_eq!(peak_in("VmHWM:\t    17 kB\n"), Some(17 << 10));
-        assert_eq!(peak_in("Name: x\n"), None, "a process without memory of its own");
+        assert_eq!(peak_in("Name: x\n"), None, "a process without its own memory");
     }
 }

@@ -94,7 +94,7 @@ fn a_chart_that_is_of_no_listed_study_does_not_say_that_there_is_none() {
         let chart = dashboard.get(&format!("/thread-chart?lang={language}"));
         assert!(chart.status == 404 && chart.body.contains(words), "{}", chart.body);
     }
-    assert_eq!(LISTED_MAX, 1_000, "the number that is told");
+    assert_eq!(LISTED_MAX, 1_000, "the number that the page names");
     assert_eq!(dashboard.get("/thread-chart?study=map").status, 200, "it is found by its name");
 }
 

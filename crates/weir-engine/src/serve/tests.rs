@@ -55,7 +55,7 @@ fn one_connection_too_many_is_closed_and_the_server_goes_on() {
         drop(first);
         server.drain();
         let drained = server.join();
-        assert!(drained.connections_refused > 0, "{driver}: whoever was refused is counted");
+        assert!(drained.connections_refused > 0, "{driver}: a refused connection is counted");
         assert_eq!(Drained { connections_refused: 0, ..drained }, Drained::default(), "{driver}");
     }
 }

@@ -83,7 +83,7 @@ fn run(case: &str, subject: &str, test: &'static str) {
 }
 
 const NO_TASKS: &str = "a thread runs one handler and waits for one thing: no second task, no mailbox";
-const NO_POOL: &str = "every connection has a thread, a runtime and buffers of its own";
+const NO_POOL: &str = "every connection has its own thread, runtime and buffers";
 const NO_DESCRIPTORS: &str = "simulated sockets are no descriptors";
 const LATER: &str = "another thread submits: a turn says nothing about when";
 const ONE_RUNTIME: &str = "both sides are tasks of one runtime, and draining ends both";
@@ -117,7 +117,7 @@ conformance! {
     "7b" requests_that_nobody_takes_keep_no_other_from_being_read = cases::buffers::requests_that_wait, Here, 60,
         except BLOCKING: NO_POOL;
     "8" a_receive_the_kernel_ends_is_started_again = cases::buffers::rearming, Here, 20,
-        except ONE_RECEIVE_A_CALL: "every receive is a call of its own: there is nothing to start again";
+        except ONE_RECEIVE_A_CALL: "every receive is a separate call: there is nothing to start again";
     "9" dropping_receives_loses_no_byte = cases::cancel::dropped_receives, Here, 20;
     "10" dropping_accepts_loses_no_connection_and_no_descriptor = cases::cancel::dropped_accepts, OwnProcess, 0,
         except BLOCKING: NO_TASKS;
@@ -155,7 +155,7 @@ conformance! {
         except NOT_URING: "its features are masked one by one, on io_uring";
     "23" a_flood_does_not_starve_the_others = cases::fairness::flood, Here, 120;
     "23b" one_turn_hands_out_no_more_than_its_share = cases::fairness::share_of_a_turn, Here, 20,
-        except BLOCKING: "every connection has a thread of its own, and takes no turns with others";
+        except BLOCKING: "every connection has its own thread, and takes no turns with others";
     "24" descriptors_beyond_the_set_of_select_are_refused_cleanly = cases::limits::high_descriptors, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS,
         except BLOCKING: "it watches no set of descriptors",

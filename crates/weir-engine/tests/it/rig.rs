@@ -45,7 +45,7 @@ struct Reserved(usize);
 
 impl Budget {
     fn reserve(&self, count: usize) -> Reserved {
-        assert!(count <= DESCRIPTORS_MAX, "a case with {count} descriptors needs a process of its own");
+        assert!(count <= DESCRIPTORS_MAX, "a case with {count} descriptors needs its own process");
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let blocked = |used: &mut usize| *used + count > DESCRIPTORS_MAX;
         let mut used = self.changed.wait_while(used, blocked).unwrap_or_else(PoisonError::into_inner);

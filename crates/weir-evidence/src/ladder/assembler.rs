@@ -3,6 +3,9 @@
 //! Source: `Documentation/bpf/standardization/instruction-set.rst`. An instruction has eight bytes, little-endian:
 //! opcode, two registers, an offset of 16 bits and an immediate of 32 bits. Only the instructions that the programs
 //! use are here.
+//!
+//! The programs are short, and an assembler of a few hundred lines leaves nothing to install: no compiler, no kernel
+//! headers, no tracefs.
 
 use super::{kernel::Kernel, tables::Table};
 

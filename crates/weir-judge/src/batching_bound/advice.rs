@@ -201,7 +201,7 @@ mod tests {
         ];
         assert_eq!(told(&seen), expected);
         seen.trace.as_mut().expect("it was traced").is_split = false;
-        assert!(told(&seen).is_empty(), "a sleep is not told from work");
+        assert!(told(&seen).is_empty(), "a sleep is not distinguished from work");
         seen.trace = None;
         assert!(told(&seen).is_empty());
     }

@@ -780,7 +780,7 @@ fn a_plan_of_starts_has_whole_ones_and_enough_of_them() {
     let many = planned(&Pilot { units_fitting: 5_000, ..pilot });
     assert!(many.pairs.is_multiple_of(3) && many.pairs > 30 && many.unit_pairs == 3, "{many:?}");
     let asked = planned(&Pilot { pairs_min: Some(100), ..pilot });
-    assert_eq!(asked.pairs, 102, "as many starts as have so many pairs");
+    assert_eq!(asked.pairs, 102, "as many starts as have this many pairs");
     let most = planned(&Pilot { units_fitting: u32::MAX, equivalence_margin: 1e-7, ..pilot });
     assert_eq!(most.pairs, PAIRS_MAX / 3 * 3);
 }

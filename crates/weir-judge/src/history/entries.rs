@@ -114,7 +114,7 @@ pub fn of_study(
     })
 }
 
-/// The program of an arm, with all that it was told. The folder of a program and the arm's name are no part of it: the
+/// The program of an arm, with all its arguments. The folder of a program and the arm's name are no part of it: the
 /// new build of one run is the old one of the next.
 pub(super) fn program_of_arm(result: &StudyResult, arm: &ArmSpec) -> HistoryProgram {
     let machine = &result.fingerprint;
@@ -183,7 +183,7 @@ pub fn of_commands(report: &CommandReport, place: &str, metric: Metric) -> Vec<E
     report.comparisons.iter().filter(|it| is_finished(it)).flat_map(of_one).collect()
 }
 
-/// Whether a comparison came to its end: what an interruption left says less than was asked.
+/// Whether a comparison was finished: what an interruption left says less than was asked.
 pub fn is_finished(comparison: &CommandComparison) -> bool {
     matches!(comparison.ended, CommandEnd::Complete | CommandEnd::TimeCap)
 }

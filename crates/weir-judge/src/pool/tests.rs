@@ -155,7 +155,7 @@ fn a_run_of_another_question_is_named_with_what_it_asked() {
         it.fingerprint.programs.insert("/usr/sbin/nginx".to_owned(), "7 bytes, 0a".to_owned());
     };
     assert!(names(differing(program)).contains(&"uring.program".to_owned()));
-    // Of files of one name in two folders, the second.
+    // The second of two files of one name in two folders.
     let mut results = six();
     for run in &mut results {
         run.spec.arms[1].subject = Subject::Command { argv: vec!["server".to_owned()] };
@@ -171,7 +171,7 @@ fn a_run_of_another_question_is_named_with_what_it_asked() {
     results[2].spec.cells[0].blocks = 9;
     results[2].spec.server_cpus = vec![3];
     assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
-    // Nor does the process number of a server that ran before the study.
+    // The process number of a server that ran before the study does not either.
     for (pid, run) in (40..).zip(&mut results) {
         let server = RunningServer { address: "127.0.0.1:7".to_owned(), pid: Some(pid), cgroup: None };
         run.spec.arms[1].subject = Subject::Running(server);

@@ -169,7 +169,9 @@ fn own_address(text: &str) -> Result<SocketAddr, Refusal> {
         }
     }
     let error = refused.map(|error| format!(" ({error})")).unwrap_or_default();
-    Err(Refusal::Environment(format!("nobody accepts connections at {text}{error}; start the server first")))
+    Err(Refusal::Environment(format!(
+        "no server accepts connections at {text}{error}; start the server first"
+    )))
 }
 
 fn group(name: &str) -> Result<ControlGroup, Refusal> {
@@ -280,7 +282,10 @@ mod tests {
         assert!(other.contains("another machine's") && other.contains("run the study there"), "{other}");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it has one");
         let closed = reason(at(&free.to_string()));
-        assert!(closed.contains("nobody accepts") && closed.contains("start the server first"), "{closed}");
+        assert!(
+            closed.contains("no server accepts") && closed.contains("start the server first"),
+            "{closed}"
+        );
     }
 
     #[test]

@@ -89,6 +89,6 @@ fn cells_of_a_congestion_control_that_is_not_here_are_named_with_it() {
     assert!(refused.to_string().contains("asks for bbr, and this machine has cubic"), "{refused}");
     insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\ncongestion_control = [\"b b r\"]"), @r#"a.toml:10: congestion_control: "b b r" is no name of a congestion control, such as "cubic" or "bbr""#);
     let command = "\n[[cell]]\ncongestion_control = \"cubic\"\n\n[[arm]]\nname = \"own\"\ncommand = [\"./own\", \"{port}\"]\n";
-    let refused = read(&format!("{EXAMPLE}{command}")).expect_err("nobody tells it").to_string();
+    let refused = read(&format!("{EXAMPLE}{command}")).expect_err("it has no place for it").to_string();
     assert!(refused.contains("cannot be told its congestion control"), "{refused}");
 }

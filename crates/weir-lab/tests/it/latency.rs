@@ -76,7 +76,7 @@ fn rates_of_one_shape_are_shares_of_one_capacity_though_its_pilot_failed_in_part
     let spec = with_rates(&[(0.5, 8), (0.9, 8)]);
     let outcome = start("pilot-in-part", &spec, &mut launcher).expect("the study runs");
     let pilots = outcome.trials.iter().filter(|trial| trial.cell_id.ends_with("-pilot")).count();
-    assert_eq!(pilots, 4 * 3, "the second rate needs none of its own");
+    assert_eq!(pilots, 4 * 3, "the second rate needs no pilot");
     let [half, most] = rates(&outcome.result.spec)[..] else { panic!("there are two") };
     // Both rates are whole numbers.
     assert!((half / 0.5 - most / 0.9).abs() < 2.0, "{half} {most}");
@@ -163,7 +163,7 @@ fn few_rounds_at_other_rates_do_not_leave_open_what_the_one_with_most_bears_out(
     assert_eq!(verdict(&[(0.7, 20)], 1.0), Verdict::Better);
     assert_eq!(verdict(&[(0.7, 20), (0.5, 3), (0.9, 3)], 1.0), Verdict::Better);
     assert_eq!(verdict(&[(0.7, 3), (0.5, 3)], 1.0), Verdict::Inconclusive, "somebody must bear it out");
-    assert_eq!(verdict(&[(0.7, 20), (0.5, 8)], 1.3), Verdict::NotComparable, "dearer at any rate");
+    assert_eq!(verdict(&[(0.7, 20), (0.5, 8)], 1.3), Verdict::NotComparable, "more expensive at any rate");
 }
 
 #[test]

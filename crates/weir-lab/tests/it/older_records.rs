@@ -33,7 +33,7 @@ fn a_folder_of_an_earlier_version_is_judged_again_and_can_be_gone_on_with() {
     let (result, trials) = stored::read(&folder).expect("it is judged again");
     assert_eq!((&result.effects, &trials), (&outcome.result.effects, &outcome.trials));
     let gone = MissingArm { name: "poll".to_owned(), reason: Finding::NoUnitLeft, unlock: None };
-    assert_eq!(result.missing_arms, [gone], "nothing but the older result tells of it");
+    assert_eq!(result.missing_arms, [gone], "only the older result names it");
     let run = StoredRun::read(&folder).expect("it is judged again");
     let pair = run.against(&run, &[]);
     assert!(pair.obstacles.is_empty() && !pair.changes.is_empty(), "{pair:?}");

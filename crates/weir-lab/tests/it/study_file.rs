@@ -435,7 +435,7 @@ fn mistakes_in_cells_and_published_figures_are_named() {
             1
         )
     );
-    insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each message leaves work in the kernel for whoever comes next); give `blocks` and a `window`");
+    insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each message leaves work in the kernel for the next slice); give `blocks` and a `window`");
     insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(

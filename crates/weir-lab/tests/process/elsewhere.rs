@@ -403,7 +403,7 @@ pub fn what_cannot_be_run_elsewhere_is_refused() {
     assert!(refused.contains("do not take turns"), "{refused}");
     // TEST-NET-1 (RFC 5737) is assigned to no host.
     let refused = tell(&in_turns(whole), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)));
-    assert_eq!(refused, "there: 192.0.2.77 is no address of its own");
+    assert_eq!(refused, "there: 192.0.2.77 is not one of its addresses");
     drop(host);
     there.expect_clean();
 }

@@ -48,7 +48,7 @@ fn cycle(weights: &[u32]) -> Vec<u16> {
     let mut behind: Vec<i64> = vec![0; weights.len()];
     let next = |_| {
         behind.iter_mut().zip(weights).for_each(|(behind, weight)| *behind += i64::from(*weight));
-        // Of several that are equally far behind, take the first.
+        // Take the first of several that are equally far behind.
         let most = behind.iter().enumerate().rev().max_by_key(|(_, behind)| **behind);
         let place = most.map_or(0, |(place, _)| place);
         behind[place] -= i64::from(all);
@@ -84,7 +84,7 @@ mod tests {
             |order: &RequestOrder, connection| (0..6).map(|k| order.at(connection, k)).collect::<Vec<_>>();
         for connection in 0..8 {
             let mut own = of(&order(Some(7)), connection);
-            assert_eq!(own, of(&order(Some(7)), connection), "the same for whoever has the seed");
+            assert_eq!(own, of(&order(Some(7)), connection), "the same with the same seed");
             own.sort_unstable();
             assert_eq!(own, [0, 0, 0, 1, 1, 2]);
         }

@@ -493,7 +493,7 @@ impl Trader {
         let is_it = |request: &Request| request.kind == RequestKind::Cancel && request.number == number;
         let Some(place) = self.find(is_it) else {
             if self.spare_cancels == 0 {
-                let text = format!("a cancel of order {number} was refused, which nobody asked for");
+                let text = format!("a cancel of order {number} was refused although no cancel was sent");
                 return Err(unsolicited(text));
             }
             self.spare_cancels -= 1;

@@ -252,7 +252,7 @@ impl Pair {
     /// Goes to the next deadline; returns which side closes, if one does.
     fn step(&mut self, is_broken: bool) -> (u64, Option<&'static str>) {
         self.steps += 1;
-        assert!(self.steps < 100_000, "a deadline at which nothing is due comes for ever");
+        assert!(self.steps < 100_000, "a deadline at which nothing is due comes forever");
         let now_ns = self.server.deadline_ns().min(self.client.deadline_ns());
         match self.server.on_time(now_ns) {
             Due::Nothing => {}

@@ -64,7 +64,8 @@ pub enum CommandFinding {
         /// Runs of the command that wrote something else, and all whose output was looked at.
         #[serde(default)]
         runs: (u32, u32),
-        /// Where the first runs part; absent where they wrote the same, or the place was not found.
+        /// Where the outputs of the first runs begin to differ; absent where they wrote the same, or the place was not
+        /// found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first: Option<Box<FirstDifference>>,
     },
@@ -81,7 +82,7 @@ pub enum CommandFinding {
         command: String,
         /// The baseline.
         baseline: String,
-        /// Of the command and of the baseline; status 0 where it was no failure.
+        /// Ends of the command and of the baseline; status 0 where it was no failure.
         ends: (FailedEnd, FailedEnd),
     },
     /// A command could not be started.
@@ -100,8 +101,8 @@ pub enum CommandFinding {
         /// The end of what it wrote to standard error.
         said: String,
     },
-    /// Some measured runs of a command were ended from outside. It is the expensive ones that are, so that the others
-    /// say too little, and the command is not compared.
+    /// Some measured runs of a command were ended from outside. These are the expensive ones, so the others say too
+    /// little and the command is not compared.
     CutSometimes {
         /// The command.
         command: String,
@@ -200,7 +201,7 @@ pub enum CommandFinding {
         pairs_done: u32,
         /// Pairs that were planned.
         pairs: u32,
-        /// Whether somebody interrupted it; else it took several times its budget.
+        /// Whether a user interrupted it; otherwise it took several times its budget.
         is_interrupted: bool,
     },
     /// CPU time does not come from a control group.

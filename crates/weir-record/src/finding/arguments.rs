@@ -10,7 +10,7 @@ pub struct ArmExclusions {
     pub arm: String,
     /// So many of its trials were.
     pub excluded: u32,
-    /// Of so many, attempts included.
+    /// All trials, attempts included.
     pub trials: u32,
 }
 
@@ -51,11 +51,11 @@ pub struct CallsLacking {
     pub cell_id: String,
     /// Arm.
     pub arm: String,
-    /// Of what its messages need, the share that was seen.
+    /// The share of what its messages need that was seen.
     pub share: f64,
 }
 
-/// A difference in which what was planted does not lead, or has another size.
+/// A difference in which the planted work does not lead, or has another size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlantedApart {
     /// Cell.
@@ -70,7 +70,7 @@ pub struct PlantedApart {
     pub ns: f64,
     /// Its interval.
     pub interval: (f64, f64),
-    /// How many more of the planted system call there are for each message; absent of a time.
+    /// How many more of the planted system call there are for each message; absent for a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_calls: Option<f64>,
 }
@@ -94,7 +94,7 @@ pub struct OrderEffect {
 pub enum SlicePlace {
     /// It goes before the baseline's other slice.
     GoingFirst,
-    /// It follows a slice of this arm instead of one of its own.
+    /// It follows a slice of this arm instead of its own slice.
     Following {
         /// Arm.
         arm: String,
@@ -110,7 +110,7 @@ pub struct SegmentsOfArm {
     pub cell_id: String,
     /// For each message of its slices.
     pub in_slices: f64,
-    /// For each message of slices of evidence that nobody watched.
+    /// For each message of unobserved slices of evidence.
     pub in_long: f64,
 }
 
@@ -194,7 +194,7 @@ pub enum UnitKind {
 pub enum NoTurns {
     /// The study file says so.
     Asked,
-    /// Each message has a connection of its own.
+    /// Each message has its own connection.
     ConnectionEach,
     /// Connections are opened over a time.
     RampUp,
@@ -202,7 +202,7 @@ pub enum NoTurns {
     LoadOptions,
     /// One generator would hold more connections than it may.
     Connections,
-    /// A command cannot be told where to listen.
+    /// A command has no place for the address to listen at.
     NoPort,
     /// Orders go through a gateway to an exchange.
     Gateway,
@@ -258,7 +258,7 @@ impl NoTurns {
                 "网关背后有交易所，且会话持续存在",
             ],
             Self::Simulated => [
-                "each arm has a simulated device of its own, with the same seed",
+                "each arm has its own simulated device, with the same seed",
                 "대상마다 같은 시드의 시뮬레이션 장치를 따로 가짐",
                 "每个方案各有一个种子相同的模拟设备",
             ],
@@ -373,7 +373,7 @@ pub struct FailedTrial {
     pub syn_retransmits: u64,
 }
 
-/// What a verdict on server CPU is held against.
+/// What a verdict on server CPU is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "figure", rename_all = "kebab-case")]
 pub enum Witness {

@@ -113,7 +113,7 @@ macro_rules! findings_of_checks {
             /// Trials.
             trials: u64,
         }
-        /// What gateway and exchange received was held against each other.
+        /// What gateway and exchange received was compared.
         ChainWhole = "chain-whole" {
             /// Trials in which every order went out once and came back once.
             whole: u64,
@@ -130,7 +130,7 @@ macro_rules! findings_of_checks {
     }
     /// What is asked of storage alone.
     OfStorage {
-        /// A storage tool's own counts, held against the kernel's account of the bytes.
+        /// A storage tool's own counts, compared with the kernel's account of the bytes.
         OperationsCounted = "operations-counted" {
             /// By the kernel's account.
             operations: u64,
@@ -202,7 +202,7 @@ macro_rules! findings_of_checks {
             /// That they differ by chance; the smallest of all arms, corrected for their number.
             p_value: f64,
         }
-        /// What its place among the slices does to one.
+        /// How the place of a slice changes its cost.
         SliceOrder = "slice-order" {
             /// Every effect that is too large, and some that are not.
             effects: Vec<OrderEffect>,
@@ -218,7 +218,7 @@ macro_rules! findings_of_checks {
         NoCrossCore = "no-cross-core"
         /// The two sides are two hosts, with a network between them.
         TwoHosts = "two-hosts"
-        /// What the machine was like in the first half of each cell's rounds, and in the second.
+        /// The machine in the first half of each cell's rounds, and in the second.
         MachineDrift = "machine-drift" {
             /// CPUs that other processes used in each half; medians over trials.
             foreign_cpus: (f64, f64),
@@ -276,7 +276,7 @@ macro_rules! findings_of_checks {
             without_room: u64,
             /// Slices of evidence that they observed.
             slices: u64,
-            /// Further ones that they were to observe, and could not.
+            /// Further ones that they should have observed and could not.
             #[serde(default)]
             failed: u64,
         }
@@ -284,7 +284,7 @@ macro_rules! findings_of_checks {
         CallsAgree = "calls-agree" {
             /// Arms in a cell that both counted.
             servers: u64,
-            /// Kinds of which they counted different numbers, the first of them.
+            /// Kinds whose counts differ, the first of them.
             apart: Vec<CallsApart>,
         }
         /// Whether the system calls that the kernel's programs saw are those that moved the messages.
@@ -293,7 +293,7 @@ macro_rules! findings_of_checks {
             servers: u64,
             /// The share of what the messages need that must be seen.
             share_min: f64,
-            /// Those of which less was seen, the first of them.
+            /// Arms of which less was seen, the first of them.
             lacking: Vec<CallsLacking>,
         }
         /// Whether what was planted into arms leads their differences from the baseline, with its size.
@@ -338,7 +338,7 @@ macro_rules! findings_of_checks {
     }
     /// What the rounds of the baseline and of the arms show of the method.
     OfBaseline {
-        /// What rounds of the primary cell scatter by, and what would do best in the same time.
+        /// What makes rounds of the primary cell scatter, and which plan would do best in the same time.
         RoundComponents = "round-components" {
             /// Each arm against its baseline.
             arms: Vec<RoundComponents>,
@@ -396,7 +396,7 @@ macro_rules! findings_of_checks {
             /// Those that did otherwise, the first of them.
             apart: Vec<RingApart>,
         }
-        /// How the programs of Weir are built that were measured.
+        /// How the measured programs of Weir are built.
         Builds = "builds" {
             /// Programs whose build is known.
             programs: u64,

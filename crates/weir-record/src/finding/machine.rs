@@ -49,7 +49,7 @@ macro_rules! findings_of_machine {
         NeverServed = "never-served" {
             /// Trials, in each of which it failed.
             trials: u32,
-            /// What it said the last time, in its own words.
+            /// Its last message, in its own words.
             said: String,
         }
         /// A program says that it cannot run in this environment.
@@ -57,7 +57,7 @@ macro_rules! findings_of_machine {
             /// In its own words.
             said: String,
         }
-        /// A way of congestion control that a cell asks for cannot be used here.
+        /// A congestion control that a cell asks for cannot be used here.
         NoCongestionControl = "no-congestion-control" {
             /// What was asked for.
             name: String,
@@ -93,18 +93,18 @@ macro_rules! findings_of_machine {
             paths: Vec<String>,
         }
     }
-    /// What mends it.
+    /// What fixes it.
     OfRemedies {
-        /// A command that mends it.
+        /// A command that fixes it.
         RunCommand = "run-command" {
             /// The command.
             command: String,
         }
-        /// A kernel with io_uring mends it, or a filter that lets it through.
+        /// A kernel with io_uring fixes it, or a filter that lets it through.
         AllowIoUring = "allow-io-uring"
-        /// A container without its filter mends it.
+        /// A container without its filter fixes it.
         OpenSandbox = "open-sandbox"
-        /// Having the program mends it, or naming it by its path.
+        /// Installing the program fixes it, or naming it by its path.
         InstallProgram = "install-program"
     }
     /// CPUs of server and generator.
@@ -124,7 +124,7 @@ macro_rules! findings_of_machine {
         PinnedTo = "pinned-to" {
             /// CPUs of the server.
             server: Vec<u32>,
-            /// Of the generator.
+            /// CPUs of the generator.
             load: Vec<u32>,
             /// Those of them that the kernel refuses.
             refused: Vec<u32>,
@@ -235,7 +235,7 @@ macro_rules! findings_of_machine {
     }
     /// Rungs of evidence.
     OfRungs {
-        /// What keeps a rung of evidence from being used.
+        /// Why a rung of evidence is not available.
         RungBarred = "rung-barred" {
             /// The obstacle.
             obstacle: Obstacle,

@@ -35,12 +35,12 @@ macro_rules! findings_of_verdicts {
         }
         /// The interval includes no difference.
         IncludesNone = "includes-none" {
-            /// What no difference is: 1 as a ratio, 0 as a difference.
+            /// The value of no difference: 1 as a ratio, 0 as a difference.
             none: f64,
-            /// About how many units would tell a difference of the margin; absent where nobody can say.
+            /// About how many units would show a difference of the margin; absent where it is not known.
             units_wanted: Option<u32>,
         }
-        /// Among several claims chance is not ruled out.
+        /// Chance is not ruled out among several claims.
         NotSignificant = "not-significant" {
             /// Corrected p.
             p_value: f64,
@@ -66,7 +66,7 @@ macro_rules! findings_of_verdicts {
         TrialsFailed = "trials-failed" {
             /// Arm.
             arm: String,
-            /// Trials that failed for reasons of their own.
+            /// Trials that failed by themselves, and not for noise.
             failed: u64,
             /// Trials.
             trials: u64,
@@ -123,7 +123,7 @@ macro_rules! findings_of_verdicts {
         AlsoSyscalls = "also-syscalls" {
             /// System calls per message of the arm.
             arm: f64,
-            /// Of the baseline.
+            /// The baseline.
             baseline: f64,
             /// What a message is.
             kind: MessageKind,
@@ -158,12 +158,12 @@ macro_rules! findings_of_verdicts {
         NotStopped = "not-stopped" {
             /// Arm.
             arm: String,
-            /// What part of a CPU it used meanwhile.
+            /// The share of a CPU that it used meanwhile.
             share: f64,
             /// Trials in which it did.
             trials: u64,
         }
-        /// A foreign arm is not told how many workers a cell has.
+        /// The command of a foreign arm has no place for the number of workers.
         WorkersNotTold = "workers-not-told" {
             /// Arm.
             arm: String,
@@ -184,7 +184,7 @@ macro_rules! findings_of_verdicts {
         StoppedBetweenSlices = "stopped-between-slices" {
             /// Arm.
             arm: String,
-            /// What part of a CPU it used before it was; the median of these rounds.
+            /// The share of a CPU that it used before it was stopped; the median of these rounds.
             share: f64,
             /// Runs in which it was.
             stopped: u32,
@@ -201,12 +201,12 @@ macro_rules! findings_of_verdicts {
             /// The bound.
             bound: f64,
         }
-        /// With what a placebo shows the interval includes a bound of the goal.
+        /// With the difference of a placebo, the interval includes a bound of the goal.
         WithinPlacebos = "within-placebos" {
             /// Largest difference of a placebo, as a ratio less one.
             floor: f64,
         }
-        /// Trials there were, and too few that can be compared.
+        /// There were trials, but too few that can be compared.
         NoUnitLeft = "no-unit-left"
         /// The sides were met in different states of the machine only.
         OtherStates = "other-states"
@@ -227,7 +227,7 @@ macro_rules! findings_of_verdicts {
             /// Which figure.
             witness: Witness,
         }
-        /// A verdict on server CPU was held against another figure.
+        /// A verdict on server CPU was compared with another figure.
         Witness = "witness" {
             /// Which figure.
             witness: Witness,

@@ -1,5 +1,5 @@
-//! The metrics of commands that end, and of servers under a load, which `weir compare` holds against each other. No
-//! trial of a study has them, so they stand in a table of their own behind that of studies: no cell compares them, and
+//! The metrics of commands that end, and of servers under a load, which `weir compare` compares. No
+//! trial of a study has them, so they stand in a separate table behind that of studies: no cell compares them, and
 //! no study file names them.
 
 use super::{MetricRow, MetricText, Part, Words};

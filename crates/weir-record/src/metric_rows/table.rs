@@ -27,7 +27,7 @@ pub static METRICS: &[MetricRow] = &[
         },
         read: |trial| micros_each(trial, |seen| seen.cpu_ns).or_else(|| micros_modelled(trial)),
         read_slice: Some(|slice, _| micros_each_of_slice(slice, slice.server_cpu_ns as f64)),
-        // Of simulated devices the claims are misses and the share of time that the thread is on its CPU.
+        // The claims about simulated devices are misses and the share of time that the thread is on its CPU.
         part: |cell| if cell.is_simulated() { Part::Condition } else { Part::Claim },
     },
     MetricRow {

@@ -60,7 +60,7 @@ pub enum Advice {
     ToWorkers {
         /// Operations that were submitted.
         submitted: u64,
-        /// Of them, given to a worker.
+        /// Those given to a worker.
         to_workers: u64,
     },
 }
@@ -75,15 +75,15 @@ pub enum WaitsFor {
     File,
     /// A file, or the other end of a pipe, a socket or a terminal: read.
     FileOrPeer,
-    /// Whoever is connected: recvfrom, accept.
+    /// A peer: recvfrom, accept.
     Peer,
     /// That something is ready: epoll_wait.
     Readiness,
-    /// Operations of its own that are in flight: io_uring_enter.
+    /// Its own operations that are in flight: io_uring_enter.
     Operations,
     /// Time to pass: nanosleep.
     Time,
-    /// Threads or children of its own: futex, wait4.
+    /// Its own threads or children: futex, wait4.
     Own,
     /// Something else.
     Other,

@@ -23,7 +23,7 @@ pub struct DescriptorTable {
 /// Descriptors without a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherDescriptors {
-    /// Those that were told apart.
+    /// Those that were distinguished.
     pub count: u64,
     /// Whether there were more than the kernel's table has room for, which are not in `count`.
     pub are_more: bool,
@@ -36,7 +36,7 @@ pub struct OtherDescriptors {
 /// A descriptor, whatever had its number in turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DescriptorFigures {
-    /// Its process; [`super::OUTSIDE`] for one that has no number for whoever looked.
+    /// Its process; [`super::OUTSIDE`] for one that has no number for the observer.
     pub pid: u32,
     /// Its number.
     pub descriptor: u32,

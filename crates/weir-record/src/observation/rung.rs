@@ -51,7 +51,7 @@ pub enum Obstacle {
     NoPrivilege,
     /// It has them, and a seccomp filter refuses all the same.
     Filtered,
-    /// It has them in a user namespace of its own, where they do not count for this.
+    /// It has them in its own user namespace, where they do not count for this.
     UserNamespace,
     /// The kernel takes no BPF programs.
     NoBpf,
@@ -77,7 +77,7 @@ pub enum Obstacle {
     Bits32,
 }
 
-/// English; other languages are told by the report.
+/// English; the report has the other languages.
 impl fmt::Display for Obstacle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -96,7 +96,7 @@ impl fmt::Display for Obstacle {
             Self::NoBpf => "this kernel takes no BPF programs (CONFIG_BPF_SYSCALL)",
             Self::NoTracepoints => "this kernel has no tracepoints at system calls (CONFIG_FTRACE_SYSCALLS)",
             Self::PidNamespace => {
-                "this process runs in a PID namespace (a container), whose process numbers kernels tell their programs from \
+                "this process runs in a PID namespace (a container), whose process numbers kernels give their programs from \
                  5.7 on; run it on the host, where they are the kernel's own"
             }
             Self::Lockdown { mode } => return write!(formatter, "the kernel is locked down ({mode})"),

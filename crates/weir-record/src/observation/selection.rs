@@ -56,7 +56,7 @@ pub struct Selection {
     pub processes_left_out: u64,
     /// Those that were found later, at a reading of /proc.
     pub joined: u64,
-    /// Time between two readings: whoever joins and ends within it may be seen by nobody.
+    /// Time between two readings: a process that joins and ends within it may not be seen.
     pub looked_every_ns: u64,
 }
 

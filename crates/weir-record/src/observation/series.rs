@@ -40,13 +40,13 @@ pub struct Interval {
 /// System calls that returned in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalCalls {
-    /// Of all kinds.
+    /// Calls of all kinds.
     pub sum: IntervalKind,
     /// Bytes that they read.
     pub read_bytes: u64,
     /// Bytes that they wrote, or moved from one descriptor to another.
     pub written_bytes: u64,
-    /// Of the kinds of [`Series::kinds`], in that order.
+    /// Calls of the kinds of [`Series::kinds`], in that order.
     pub kinds: Vec<IntervalKind>,
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// With what an arm's server is started, and what runs before and after it. Only of servers that the laboratory starts.
+/// The environment of an arm's server, and the commands before and after it. Only for servers that the laboratory
+/// starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ArmStart {
@@ -21,7 +22,7 @@ pub struct ArmStart {
     /// The same after each end of the server, however it ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cleanup: Vec<String>,
-    /// Longest that either of them may take.
+    /// Time limit of either of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_ns_max: Option<u64>,
     /// How a foreign server shows that it can be loaded.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much evidence a cell gives: in some of its rounds every arm has pairs of further slices, one that is
-/// observed by all that can be had and one by its clocks alone.
+/// How much evidence a cell gives: in some of its rounds every arm has pairs of further slices, one that is observed by
+/// all available means and one by its clocks alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidencePlan {
     /// Rounds that have them, spread evenly over those of the cell.
@@ -15,13 +15,13 @@ pub struct EvidencePlan {
     #[serde(default = "one_pair", skip_serializing_if = "is_one_pair")]
     pub pairs: u32,
     /// Whether every arm has further ones in each of these rounds, in which fewer groups of programs look, so that
-    /// the cost of each group can be told.
+    /// the cost of each group is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_group: bool,
     /// Whether every arm has one more in the first of these rounds, under `strace`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strace: bool,
-    /// Rounds of the cell that ran before it had any evidence: the claim came to it later. None of them is counted.
+    /// Rounds of the cell that ran before it had any evidence: it got its claim later. None of them is counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after: u32,
 }

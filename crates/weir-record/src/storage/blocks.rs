@@ -19,9 +19,9 @@ pub enum BlockSizes {
     Split(Vec<BlockShare>),
     /// Reads have one length and writes another.
     ByDirection {
-        /// Of reads.
+        /// Length of reads.
         reads: u32,
-        /// Of writes.
+        /// Length of writes.
         writes: u32,
     },
 }

@@ -1,5 +1,5 @@
 //! Cost of system calls per message, against the number of connections: their number, and their time on a CPU. A line
-//! for each arm in each plot; cells that differ in more than connections have plots of their own.
+//! for each arm in each plot; cells that differ in more than connections have separate plots.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub(crate) struct HistoryRow {
     pub text: String,
     pub number: String,
     pub verdict: String,
-    /// What whoever ran it wrote; it is shown with the mark.
+    /// What its user wrote; it is shown with the mark.
     pub note: String,
     pub figure: Option<f64>,
     pub interval: Option<(f64, f64)>,

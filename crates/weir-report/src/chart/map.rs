@@ -577,8 +577,8 @@ fn interactions(view: &View<'_>) -> Vec<Sentence> {
         let text = match it.p_value <= INTERACTION_P_MAX {
             true => localized!(
                 language,
-                "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times what \
-                 the two come to by themselves (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
+                "{arm}, {metric}: the effect of {one} depends on {other}, most at {place}, where the ratio is {found} times the \
+                 product of their separate effects (p {p_value}, over {cells} cells): a mean over one of them does not stand for its \
                  cells.",
                 "{arm}, {metric}: {one}의 효과가 {other}에 따라 다릅니다. 가장 뚜렷한 곳은 {place}이며, 비율이 두 요인의 효과를 곱한 값의 {found}배입니다(p \
                 {p_value}, 조건 {cells}개). 어느 한쪽의 평균도 각 조건을 대표하지 못합니다.",

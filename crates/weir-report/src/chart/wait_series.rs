@@ -27,7 +27,7 @@ const TITLE: Caption = Caption::Own(["Waiting over time", "시간에 따른 대�
 
 const HELP: Caption = Caption::Own([
     "One trial, interval by interval; where settings are compared, a trial of each after the other. Dashed: what the \
-     text of the publication says of a part (its curves are images, whose values nobody printed). A sign in the table \
+     text of the publication says of a part (its curves are images, whose values are not printed). A sign in the table \
      says whether a published bound holds. Nothing is judged here: each part ran once.",
     "시행 하나를 시간 구간별로 그렸습니다. 설정을 비교하는 그림에는 설정별로 시행 하나씩 이어서 그렸습니다. 점선은 발표문의 본문에 적힌 값입니다(곡선은 그림뿐이며 수치가 공개되지 않았습니다). 표의 \
     기호는 발표된 한계를 이번 결과가 만족하는지 나타냅니다. 구간마다 한 번씩만 실행했으므로 판정하지 않습니다.",

@@ -324,7 +324,7 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
             let reason = printable(reason);
             localized!(
                 language,
-                "no control group could be made ({reason}), so processes that nobody waits for are not counted; \
+                "no control group could be made ({reason}), so processes that are not waited for are not counted; \
                  systemd-run --user --scope gives one",
                 "cgroup을 만들 수 없어({reason}) 부모가 기다리지 않는 프로세스는 세지 못합니다. systemd-run --user --scope로 실행하면 cgroup이 생깁니다",
                 "无法建立 cgroup（{reason}），父进程不等待的进程未被计入；用 systemd-run --user --scope 运行可获得 cgroup",

@@ -201,7 +201,7 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
         }
         OfCells::WorkersNotTold { arm, workers } => localized!(
             language,
-            "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
+            "the command of {arm} names no number of workers, so it does not know how many to have: it runs in the cells with \
              {workers} alone",
             "{arm}: 명령에 워커 수를 적는 자리가 없어 워커 수를 지정할 수 없음. 워커 {workers}개인 조건에서만 실행함",
             "{arm}：命令中没有填写工作线程数的位置，无法指定其数量，因此只在工作线程数为 {workers} 的条件下运行",

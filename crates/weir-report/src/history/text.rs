@@ -19,7 +19,7 @@ const PLOT_COLUMNS: (usize, usize) = (16, 48);
 /// Narrowest and widest text.
 const WIDTH_COLUMNS: (usize, usize) = (60, 200);
 
-/// What a terminal of so many columns shows.
+/// What a terminal of this many columns shows.
 pub fn terminal(history: &History, language: Language, width_columns: usize) -> String {
     let width = width_columns.clamp(WIDTH_COLUMNS.0, WIDTH_COLUMNS.1);
     let mut lines: Vec<String> = Vec::new();
@@ -71,14 +71,14 @@ fn rows(series: &HistorySeries, language: Language, width: usize) -> Vec<String>
     lines
 }
 
-/// Why the next rows cannot be held against those above them.
+/// Why the next rows cannot be compared with those above them.
 fn broken(series: &HistorySeries, run: &HistoryRun, language: Language) -> Option<String> {
     let stretch = series.stretches.iter().find(|it| it.number == run.stretch)?;
     let (letter, why) = (letter(stretch.number), break_by(stretch.break_by?, language));
     Some(localized!(language, "-- {letter}: {why}", "-- {letter}: {why}", "-- {letter}：{why}"))
 }
 
-/// Where values stand in a drawing of so many columns: ratios on a scale of logarithms.
+/// Where values stand in a drawing of this many columns: ratios on a scale of logarithms.
 struct Axis {
     low: f64,
     high: f64,

@@ -60,7 +60,7 @@ fn waited_for(waits_for: WaitsFor, language: Language) -> &'static str {
         }
         WaitsFor::Time => ["for time to pass", "정해진 시간까지 대기", "等待一段时间"],
         WaitsFor::Own => [
-            "for threads or children of its own",
+            "for its own threads or children",
             "자신의 스레드나 자식 프로세스 대기",
             "等待自己的线程或子进程",
         ],
@@ -159,7 +159,7 @@ fn coalesce(call: &str, (calls, bytes): (u64, u64), gathered: u64, language: Lan
     localized!(
         language,
         "{call} moves {each} a call. Gather first, before any other I/O model: in pieces of {piece} (a larger buffer, \
-         writev) the same bytes are {gathered} calls instead of {calls}. That goes for bytes that nobody waits for in \
+         writev) the same bytes are {gathered} calls instead of {calls}. That holds for bytes that no peer waits for in \
          between: not for a request and its answer.",
         "{call}은(는) 한 번에 {each}만 옮깁니다. I/O 모델을 바꾸기 전에 먼저 모아서 처리하십시오. {piece}씩(더 큰 버퍼, writev) 옮기면 같은 바이트에 호출이 \
         {calls}회에서 {gathered}회로 줄어듭니다. 중간에 기다리는 쪽이 없는 바이트에만 해당합니다. 요청과 응답은 모을 수 없습니다.",

@@ -168,7 +168,7 @@ fn process(observation: &Observation, language: Language) -> Block {
     let memory = format::bytes(totals.rss_anon_bytes);
     lines.push(localized!(
         language,
-        "at the end: processes {processes}, threads {threads}, memory of their own {memory}",
+        "at the end: processes {processes}, threads {threads}, private memory {memory}",
         "종료 시점: 프로세스 {processes}개, 스레드 {threads}개, 익명 메모리 {memory}",
         "结束时：{processes} 个进程，{threads} 个线程，匿名内存 {memory}",
     ));

@@ -164,9 +164,7 @@ const ROWS: [Row; 18] = [
     }),
     (["processes", "프로세스", "进程"], |it| it.totals.processes.to_string()),
     (["threads", "스레드", "线程"], |it| it.totals.threads.to_string()),
-    (["memory of their own", "익명 메모리", "匿名内存"], |it| {
-        format::bytes(it.totals.rss_anon_bytes)
-    }),
+    (["private memory", "익명 메모리", "匿名内存"], |it| format::bytes(it.totals.rss_anon_bytes)),
     (["sockets", "소켓", "套接字"], |it| or_absent(it.descriptors, |open| open.sockets.to_string())),
     (["epoll instances", "epoll 인스턴스", "epoll 实例"], |it| {
         or_absent(it.descriptors, |open| open.epolls.to_string())

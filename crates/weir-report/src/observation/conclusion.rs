@@ -135,7 +135,7 @@ fn busy_with_calls(bound: &Bound, language: Language) -> String {
     let [asking, entering] = parts.map(percent);
     localized!(
         language,
-        "Its system calls for I/O cost {share} of its CPU. Of its CPU, {asking} is asking what is ready and tries that found \
+        "Its system calls for I/O cost {share} of its CPU. {asking} of its CPU is asking what is ready and tries that found \
          nothing, {entering} is entering the kernel once for each other call for I/O. What another I/O model would change \
          does not follow from these figures.",
         "I/O 시스템 콜이 CPU의 {share}를 씁니다. CPU 중 {asking}는 준비 여부를 묻거나 할 일을 찾지 못한 호출이고, {entering}는 나머지 I/O 호출이 커널에 진입하는 \
@@ -260,7 +260,7 @@ mod tests {
         assert!(text.contains("33 % of the time") && !text.contains("set its pace"), "{text}");
         starved.trace = None;
         starved.bound = None;
-        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
+        assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone shows it too");
         for (cpu_ns, run_delay_ns) in [(300_000_000, 70_000_000), (1_000, 40_000_000)] {
             let text = text_of(&observed(cpu_ns, run_delay_ns, Vec::new()));
             assert!(!text.contains("waited for a CPU"), "{text}");
@@ -288,7 +288,7 @@ mod tests {
                 assert!(!lines(&seen, language).join(" ").contains('×'), "{conclusion:?} {language:?}");
             }
         }
-        assert!(text_of(&seen).contains("10 % is asking what is ready"), "{}", text_of(&seen));
+        assert!(text_of(&seen).contains("10 % of its CPU is asking what is ready"), "{}", text_of(&seen));
         seen.bound.as_mut().expect("it was traced").entering_ns = 0.0;
         assert!(text_of(&seen).starts_with("Its system calls for I/O cost 60 % of its CPU.\n"));
     }

@@ -470,7 +470,7 @@ mod tests {
     #[test]
     fn of_threads_that_ended_it_is_told_what_the_sums_have_and_older_records_have_less() {
         let older: Note =
-            serde_json::from_str(r#"{"code": "threads-ended", "count": 2}"#).expect("a note of before");
+            serde_json::from_str(r#"{"code": "threads-ended", "count": 2}"#).expect("an older note");
         let newer = Note::ThreadsEnded { count: 2, in_sums: true };
         let unread = Note::EndedUnread { cpu_ns: 190_000_000, of_cpu_ns: 1_900_000_000 };
         let english = [&older, &newer, &unread].map(|note| sentences::note(note, Language::English));

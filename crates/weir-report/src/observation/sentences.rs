@@ -248,7 +248,7 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     localized!(
         language,
         "While it was traced, a system call that does nothing took {with} instead of {without} ({more} more), \
-         as tried right before on calls of our own; every process of the machine paid most of that for each of its calls, and \
+         as tried right before on our own calls; every process of the machine paid most of that for each of its calls, and \
          one that only computed nothing. It is taken out of the CPU of calls, and so is what the programs measured of \
          themselves; out of totals, threads and the table of softirqs it is not. What it cost beyond that is with what is \
          outside of calls.",

@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn percentiles_of_wall_time_stand_beside_the_curve_and_say_what_is_below_them() {
         let call = |buckets: &[u64]| CallFigures { buckets: buckets.to_vec(), ..CallFigures::default() };
-        // Of a hundred calls half took less than 1024 ns, and all except one less than 4096.
+        // Half of a hundred calls took less than 1024 ns, and all except one less than 4096.
         let mut buckets = vec![0; 9];
         buckets.extend([50, 40, 9, 0, 0, 1]);
         let texts = [0.5, 0.99, 1.0].map(|share| below(&call(&buckets), share));

@@ -30,7 +30,7 @@ pub(super) fn best_by_workers(view: &View<'_>, map: &Overview) -> Table {
 
 fn cells(view: &View<'_>, best: &[BestCell], theirs: Option<&PublishedTable>) -> Table {
     let [ties, figure_head, success] = [
-        ["cannot be told from it", "최고와 구별되지 않는 구성", "与之无法区分的配置"],
+        ["cannot be distinguished from it", "최고와 구별되지 않는 구성", "与之无法区分的配置"],
         ["figure", "수치", "数值"],
         ["success rate", "성공률", "成功率"],
     ]

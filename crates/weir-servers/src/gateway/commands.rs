@@ -62,9 +62,9 @@ pub(super) struct Cancels {
     pub(super) orders: u64,
     /// Cancels that have been sent.
     pub(super) sent: u64,
-    /// Of these orders, those that are still open.
+    /// Those among these orders that are still open.
     pub(super) open: u64,
-    /// Of these orders, those that have ended without a message from the exchange.
+    /// Those among these orders that have ended without a message from the exchange.
     pub(super) expired: u64,
 }
 

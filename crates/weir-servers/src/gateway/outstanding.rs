@@ -47,8 +47,8 @@ pub struct OutstandingLimits {
     pub unanswered_max: usize,
     /// What to do with an open order too many.
     pub when_full: WhenFull,
-    /// An unanswered order that is older is refused instead of resent. So is an unsent one that has waited for longer
-    /// than that, and for more than a second.
+    /// An unanswered order that is older is refused instead of resent, and so is an unsent one that has waited for
+    /// longer than that, and for more than a second.
     pub resend_age_max_ns: u64,
 }
 

@@ -128,7 +128,7 @@ mod tests {
         cache.insert(b"a", 1, at(50));
         assert_eq!(cache.look(b"a", at(149)), Look::Fresh(1));
         assert_eq!(cache.look(b"a", at(150)), Look::Expired);
-        assert_eq!(cache.remove(b"a"), Some(1), "it is there for whoever replaces it");
+        assert_eq!(cache.remove(b"a"), Some(1), "it is there to be replaced");
         cache.insert(b"a", 2, at(150));
         assert_eq!((cache.look(b"a", at(249)), cache.len()), (Look::Fresh(2), 1));
         assert!(cache.expire(at(249)).is_empty());

@@ -133,7 +133,7 @@ mod tests {
             let length = |offset, length_max| match stored.piece(offset, length_max) {
                 SendBuf::Static(bytes) => bytes.len(),
                 SendBuf::File(part) => part.len(),
-                other => panic!("{other:?} lies nowhere for ever"),
+                other => panic!("{other:?} lies nowhere forever"),
             };
             assert_eq!(length(0, usize::MAX), 40_000);
             assert_eq!(length(0, 30_000), 30_000);

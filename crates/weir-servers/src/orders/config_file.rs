@@ -128,7 +128,7 @@ pub(crate) struct AccountTable {
 
 pub(crate) fn accounts(tables: Vec<AccountTable>) -> Result<Vec<AccountConfig>, FieldError> {
     if tables.is_empty() {
-        return invalid(0, "there is no [[account]]: nobody could log in");
+        return invalid(0, "there is no [[account]]: no client could log in");
     }
     if tables.len() > ACCOUNTS_MAX {
         return invalid(0, format!("there are more than {ACCOUNTS_MAX} accounts"));

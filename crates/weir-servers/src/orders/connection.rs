@@ -376,8 +376,8 @@ async fn tell_failure(store: &SessionStore, session: &Session) {
     }
 }
 
-/// Tells a client that broke the protocol how it did, unless other messages have to be sent first. This acknowledges
-/// nothing.
+/// Informs a client that broke the protocol of its mistake, unless other messages have to be sent first. This
+/// acknowledges nothing.
 fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
     session.is_live() && session.push(&fault(label), store.tick())
 }

@@ -35,7 +35,7 @@ pub(super) const VERIFIER_THREADS: usize = 2;
 /// Logins that may wait for one of them.
 pub(super) const WAITING_MAX: usize = 1024;
 
-/// Of these, logins from one address.
+/// Logins among these from one address.
 const WAITING_PER_ADDRESS_MAX: usize = 64;
 
 /// How often a login in front of the queue checks whether its address has a place in it.

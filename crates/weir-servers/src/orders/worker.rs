@@ -253,7 +253,7 @@ pub(super) fn session_name(first: &Name<10>, ended: u64) -> Result<Name<10>, Str
     let digits = text.len() - stem.len();
     if digits == 0 {
         return Err(format!(
-            "session {text:?}: there is no number at its end, by which the next session is told from one that was \
+            "session {text:?}: there is no number at its end, by which the next session is distinguished from one that was \
              ended; write one, as in \"WEIR000001\""
         ));
     }

@@ -155,7 +155,7 @@ fn a_head_of_a_gigabyte_is_refused_after_its_first_bytes() {
             let taken = (0..1000).take_while(|_| client.try_write_now(block.as_bytes())).count();
             assert!(taken < 100, "{driver}: {taken} MB were taken");
             assert_eq!(client.response(Method::Get).await.expect("a refusal").status, 431, "{driver}");
-            let stats = network.stats().expect("a server of its own");
+            let stats = network.stats().expect("its own server");
             assert!(stats.bytes_received < 4 << 20, "{driver}: {} bytes were read", stats.bytes_received);
         });
     }
@@ -196,7 +196,7 @@ fn an_echo_takes_no_more_than_its_client_reads() {
                 mute.write(format!("POST / HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n")).await;
                 // In chunks: a hundred bytes in frames of three.
                 let block = "64\r\n".to_owned() + &"x".repeat(100) + "\r\n";
-                let before = network.stats().expect("a server of its own").bytes_received;
+                let before = network.stats().expect("its own server").bytes_received;
                 let taken = mute.write_while_taken(block.repeat(10_000).as_bytes(), OFFERED_BYTES);
                 assert!(taken < OFFERED_BYTES, "{driver}: everything was taken");
                 let received = network.stats().expect("as before").bytes_received - before;

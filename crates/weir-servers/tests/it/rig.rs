@@ -56,7 +56,7 @@ impl Network {
 
     /// Starts a drain; kernel drivers only.
     pub fn drain(&self) {
-        self.control.as_ref().expect("a server of its own").drain();
+        self.control.as_ref().expect("its own server").drain();
     }
 
     /// Waits until a condition holds, by checking repeatedly.

@@ -337,10 +337,8 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
         });
     }
     if job.size_bytes.is_none() && job.size_percent.is_none() {
-        let text = format!(
-            "job {} names no file and no size; give filename, or size for a file of its own",
-            job.name
-        );
+        let text =
+            format!("job {} names no file and no size; give filename, or size for its own file", job.name);
         return Err(("size", text));
     }
     // As in fio, every thread of a job without a file name has its own file.

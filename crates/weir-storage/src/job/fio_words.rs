@@ -23,7 +23,7 @@ pub enum FioFormat {
 pub struct FioWords {
     /// Its jobs, if there are any.
     pub lines: Lines,
-    /// Job files that it names; then it has no jobs of its own.
+    /// Job files that it names; then it has no other jobs.
     pub files: Vec<String>,
     /// Target of the report; absent for standard output.
     pub output: Option<String>,

@@ -712,7 +712,7 @@ fn size(draft: &mut Draft, value: &str) -> Result<(), String> {
 
 fn filename(draft: &mut Draft, value: &str) -> Result<(), String> {
     if value.contains(':') {
-        return Err("several files in one job are not read; give each a job of its own".to_owned());
+        return Err("several files in one job are not read; give each its own job".to_owned());
     }
     set(&mut draft.filename, text(value)?)
 }
@@ -751,7 +751,7 @@ fn single(value: &str) -> Result<&str, String> {
     if reads == writes {
         Ok(reads)
     } else {
-        Err(format!("{value:?} has different values for reads and writes; give them jobs of their own"))
+        Err(format!("{value:?} has different values for reads and writes; give them separate jobs"))
     }
 }
 

@@ -96,8 +96,8 @@ fn missing(job: &StorageJob) -> String {
     let file = &job.file;
     if job.pattern.reads() {
         format!(
-            "{file} does not exist, and a file that you name is never made for reading; leave it out for a file of our \
-             own, or write it first: weir storage run --file {file} --rw write --bs 1m --size 1g --once"
+            "{file} does not exist, and a file that you name is never made for reading; leave it out for our own \
+             file, or write it first: weir storage run --file {file} --rw write --bs 1m --size 1g --once"
         )
     } else {
         format!("{file} does not exist; say with size how long it shall be")

@@ -1,7 +1,7 @@
 //! Begunkov's proposal of 2019, never merged: mean less four times the lower mean deviation.
 //!
 //! It is updated every 100 ms. The deviation uses times below the mean of the previous epoch, so that one pass is
-//! enough; an epoch without such a mean, or without times below it, sleeps for half of its own. A miss counts when
+//! enough; an epoch without such a mean, or without times below it, sleeps for half of its own mean. A miss counts when
 //! the operation took less than the mean: a late timer alone does not count. Above one miss in 32 operations the
 //! sleep falls back to half of the mean, above one in 256 to three quarters of its value, and it is never less than
 //! half.

@@ -193,7 +193,7 @@ fn left_out(job: &StorageJob, count: usize, of: usize) -> String {
 /// Note about the written bytes.
 fn filled(job: &StorageJob, fill_ns: u64) -> String {
     format!(
-        "{}: every block that is written has bytes of its own, which nothing can compress or deduplicate; making them \
+        "{}: every block that is written has unique bytes, which nothing can compress or deduplicate; making them \
          takes {fill_ns} ns of CPU a block, before it is issued",
         job.name
     )

@@ -245,7 +245,7 @@ mod tests {
         // A shorter operation is followed sooner.
         pace.begin(READ, 4_096);
         assert_eq!(pace.turn(5_000), Turn::At(66_411_250));
-        // Of the amount due in a second 956 KiB are left, in blocks of 64.
+        // 956 KiB of the amount due in a second are left, in blocks of 64.
         assert_eq!(overdue(&pace, 1_000_005_000, u64::MAX).len(), 15);
     }
 

@@ -334,7 +334,7 @@ fn what_is_written_never_repeats_within_a_job_or_beside_it() {
         let beside = StorageJob { thread_first: 3, ..write.clone() };
         let report = quietly(&[write, beside]).expect("it runs");
         assert!(report.jobs.iter().all(|job| !job.failed && job.fill_ns.is_some_and(|ns| ns > 0)));
-        assert!(report.notes.iter().any(|note| note.contains("bytes of its own")), "{:?}", report.notes);
+        assert!(report.notes.iter().any(|note| note.contains("unique bytes")), "{:?}", report.notes);
         assert_eq!(repeats(std::slice::from_ref(&file)), (1, 1), "{pattern}");
     }
 }
@@ -489,7 +489,7 @@ fn a_stonewall_waits_and_later_jobs_find_the_same_file() {
         report.jobs.iter().map(|job| job.job.as_ref().expect("a job").name.clone()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert!(report.jobs.iter().all(|job| job.reads.operations == 256 && !job.failed));
-    assert!(*told.borrow() >= 3 * 256, "the end of each group is told");
+    assert!(*told.borrow() >= 3 * 256, "the end of each group is reported");
 }
 
 #[test]

@@ -157,7 +157,7 @@ mod tests {
         captured.add(operation(5, 6), 0, 3);
         captured.add(operation(3, 9), 0, 3);
         assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![0, 1, 2], Some(3)));
-        assert_eq!(captured.note(), None, "nothing of what is told of is missing");
+        assert_eq!(captured.note(), None, "nothing of what is reported is missing");
     }
 
     #[test]

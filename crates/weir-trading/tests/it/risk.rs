@@ -535,7 +535,7 @@ fn a_limit_counts_what_was_open_and_executed_before_it_was_set() {
     state.set_limits(RiskLimits { exposure_max: Some(20 * HUNDRED), ..Default::default() });
     assert_eq!(state.check(0, ONE, &buy(10, 10, HUNDRED)), Ok(()));
     assert_eq!(state.check(0, ONE, &buy(11, 1, HUNDRED)), Err(reject_reason::RISK_AGGREGATE_EXPOSURE));
-    assert_eq!(state.check(0, ONE, &replace(3, 12, 3, HUNDRED)), Ok(()), "no dearer");
+    assert_eq!(state.check(0, ONE, &replace(3, 12, 3, HUNDRED)), Ok(()), "no higher price");
     state.set_limits(RiskLimits { restricted: vec![WEIR], ..Default::default() });
     assert_eq!(state.check(0, ONE, &replace(1, 13, 1, HUNDRED)), Err(reject_reason::RISK_RESTRICTED_STOCK));
     assert_eq!(state.check(0, ONE, &replace(77, 14, 1, HUNDRED)), Ok(()), "there is no such order");

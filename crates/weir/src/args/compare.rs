@@ -34,15 +34,15 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Compare {
-    /// Commands that end: the first is the baseline. Quote each command as one word. With one command alone,
+    /// Commands that end: the first is the baseline. Quote each command as one word. With a single command,
     /// --parameter-list or --parameter-scan makes several of it
     #[arg(value_name = "COMMAND", required_unless_present_any = ["schema", "serve"])]
     pub(crate) commands: Vec<String>,
-    /// A server in the place of a command that ends, with {port} for a port that weir picks and {dir} for a fresh
-    /// folder; the first is the baseline, of which two are started; repeatable
+    /// A server instead of a command that ends, with {port} for a port that weir picks and {dir} for a fresh
+    /// folder; the first is the baseline and is started twice; repeatable
     #[arg(long, help_heading = "Servers", value_name = "COMMAND")]
     pub(crate) serve: Vec<String>,
-    /// The load of the servers, a command that ends, with {port} and {dir} of the server it is to load, and {out} for a
+    /// The load of the servers: a command that ends, with {port} and {dir} of the server that it loads, and {out} for a
     /// file of its results. Known: ab, ghz, hey, k6, memtier_benchmark, oha, pgbench, redis-benchmark, wrk, and weir
     /// load --json
     #[arg(long, help_heading = "Servers", value_name = "COMMAND")]
@@ -70,26 +70,25 @@ pub(crate) struct Compare {
     /// 100ms]
     #[arg(long, help_heading = "Servers", value_name = "DURATION")]
     pub(crate) settle: Option<String>,
-    /// Pairs after which all servers are started anew, so that what one start differs from another is in the interval
+    /// Pairs after which all servers are started anew, so that the interval includes differences between starts
     /// [default: 3]
     #[arg(long, help_heading = "Servers", value_name = "N", value_parser = number::<u32>)]
     pub(crate) pairs_per_start: Option<u32>,
-    /// Time for the pairs of a comparison (60s, 5min, 500ms; a number is seconds); a pilot says how many of them it
-    /// takes [default: 60s, with --serve 120s]
+    /// Time for the pairs of a comparison (60s, 5min, 500ms; a number is seconds); a pilot finds how many of them
+    /// fit [default: 60s, with --serve 120s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) budget: Option<String>,
-    /// Pairs, 6 or more, in the place of those that the pilot and --budget allow; a pair is one run of each command and
+    /// Pairs, 6 or more, instead of the number that the pilot and --budget allow; a pair is one run of each command and
     /// a second one of the first
     #[arg(short, long, value_name = "N", conflicts_with = "min_runs", value_parser = number::<u32>)]
     pub(crate) runs: Option<u32>,
-    /// Fewest pairs, 6 or more, although they take longer than --budget [default: as
-    /// many as fit, from 6 to 10]
+    /// Fewest pairs, 6 or more, even if they take longer than --budget [default: as many as fit, from 6 to 10]
     #[arg(short, long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) min_runs: Option<u32>,
-    /// Rounds that are not measured, before all others; of servers after each start [default: 0, with --serve 1]
+    /// Rounds before all others that are not measured; with --serve, after each start [default: 0, with --serve 1]
     #[arg(short, long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) warmup: Option<u32>,
-    /// Longest that a run may take (60s, 5min, 500ms; a number is seconds); it is then ended with all it started
+    /// Time limit of a run (60s, 5min, 500ms; a number is seconds); a longer run is ended with all that it started
     #[arg(long, value_name = "DURATION", default_value = "5min")]
     pub(crate) limit: String,
     /// Command before each run, not measured: once for all, or once for each command
@@ -98,10 +97,10 @@ pub(crate) struct Compare {
     /// Command after each run, not measured
     #[arg(long, value_name = "COMMAND")]
     pub(crate) conclude: Option<String>,
-    /// Command before the first run of each command; of servers before each start
+    /// Command before the first run of each command; with --serve, before each start
     #[arg(short, long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
-    /// Command after the last run of each command; of servers after each end
+    /// Command after the last run of each command; with --serve, after each end
     #[arg(short, long, value_name = "COMMAND")]
     pub(crate) cleanup: Option<String>,
     /// Values of a parameter, written as {VAR} in commands: with one command each value makes a command, with several
@@ -114,7 +113,7 @@ pub(crate) struct Compare {
     /// Step of --parameter-scan
     #[arg(short = 'D', long, value_name = "STEP", default_value = "1", requires = "parameter_scan")]
     pub(crate) parameter_step_size: String,
-    /// Name of a command, in their order
+    /// Name of a command, in the order of the commands
     #[arg(short, long, alias = "command-name", value_name = "NAME")]
     pub(crate) name: Vec<String>,
     /// Shell that runs the commands, such as sh or bash; none runs them without one
@@ -126,13 +125,13 @@ pub(crate) struct Compare {
     /// File on the standard input of each run [default: empty]
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// What becomes of the output: pipe (compared, and not kept), null, inherit, or a file
+    /// Where the output goes: pipe (compared, and not kept), null, inherit, or a file
     #[arg(long, value_name = "WHERE", default_value = "pipe")]
     pub(crate) output: String,
     /// The same as --output inherit
     #[arg(long, conflicts_with = "output")]
     pub(crate) show_output: bool,
-    /// Runs that fail are compared as well
+    /// Compare runs that fail as well
     #[arg(short, long)]
     pub(crate) ignore_failure: bool,
     /// A variable of the environment of every run of all commands; the program env sets one for one command: 'env
@@ -142,8 +141,8 @@ pub(crate) struct Compare {
     /// Folder in which commands run
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// A build of the baseline whose code only lies elsewhere in memory, such as with its objects linked in another
-    /// order; a verdict then needs a larger difference than placebos show; repeatable
+    /// A build of the baseline that differs only in the layout of its code, such as by another link order of its
+    /// objects; a verdict then needs a larger difference than placebos show; repeatable
     #[arg(long, value_name = "COMMAND")]
     pub(crate) placebo: Vec<String>,
     /// A threshold, "[COMMAND] METRIC [ratio] > NUMBER[UNIT]", such as "cpu ratio > 1.03" or "memory > 100MiB": exit
@@ -164,7 +163,7 @@ pub(crate) struct Compare {
     /// Write every run as CSV; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) export_csv: Option<PathBuf>,
-    /// Store everything as a file of its own in this folder, for weir history and weir dashboard; the folder is made
+    /// Store everything as a separate file in this folder, for weir history and weir dashboard; the folder is made
     #[arg(long, value_name = "DIR", conflicts_with = "schema")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -175,7 +174,7 @@ pub(crate) struct Compare {
     /// Seed of every random order [default: from the clock; it is stored and printed]
     #[arg(long, value_parser = number::<u64>)]
     pub(crate) seed: Option<u64>,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

@@ -38,7 +38,7 @@ pub(crate) struct History {
     /// Only runs with this label; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) label: Vec<String>,
-    /// What is shown of each run, by the name that --fail-if has for it [default: the primary comparison of a study,
+    /// Metric to show, by its name in --fail-if [default: the primary comparison of a study,
     /// CPU time of commands]
     #[arg(long, value_name = "METRIC")]
     pub(crate) metric: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct History {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: HistoryFormat,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

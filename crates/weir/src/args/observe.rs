@@ -22,11 +22,11 @@ pub(crate) struct Observe {
     /// Observe the processes of this unit of systemd, with their children; .service may be left out
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
-    /// Observe the processes of this container, with their children: the begin of its ID, or its name, for which docker
-    /// or podman is asked where the name is in no control group
+    /// Observe the processes of this container, with their children: the beginning of its ID, or its name. If no
+    /// control group has the name, docker or podman is asked
     #[arg(long, value_name = "NAME|ID")]
     pub(crate) container: Option<String>,
-    /// Observe all processes with this name, or whose program has it, with their children
+    /// Observe all processes with this name, or with a program of this name, with their children
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Observe this process and its children beside it, in the same window and by the same programs
@@ -40,8 +40,8 @@ pub(crate) struct Observe {
     /// bytes and time asleep. A record has at most 1000 intervals
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Count and time every system call with programs in the kernel. Those of the whole machine are a little slower
-    /// meanwhile
+    /// Count and time every system call with programs in the kernel. Meanwhile the calls of the whole machine are a
+    /// little slower
     #[arg(long)]
     pub(crate) trace: bool,
     /// Count what system calls move through each descriptor, and say what it is: a file or the peer of a socket. Needs
@@ -51,7 +51,8 @@ pub(crate) struct Observe {
     /// Leave this out of the trace; repeatable
     #[arg(long, value_name = "PART", value_enum, requires = "trace")]
     pub(crate) without: Vec<ObservedGroup>,
-    /// Afterwards, watch it for as long under strace, to see what that makes of it. It may slow it a hundredfold
+    /// Afterwards, watch the process for the same time under strace, to compare the two. strace may slow it a
+    /// hundredfold
     #[arg(long, conflicts_with_all = ["command", "cgroup", "unit", "container", "name"])]
     pub(crate) strace: bool,
     /// Print the record as JSON instead of a report
@@ -66,7 +67,7 @@ pub(crate) struct Observe {
     /// No live view on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Language of the report: en, ko or zh [default: that of the locale]
+    /// Language of the report: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
     /// Start this program and observe it from its first call on

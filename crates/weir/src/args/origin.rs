@@ -12,7 +12,7 @@ pub(crate) struct OriginFlags {
     /// CI_MERGE_REQUEST_SOURCE_BRANCH_NAME, else that of the git repository of the folder]
     #[arg(long, value_name = "NAME")]
     pub(crate) branch: Option<String>,
-    /// A label that is stored with the results, and that weir history chooses by; repeatable
+    /// A label that is stored with the results; weir history can select by it; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) label: Vec<String>,
     /// A note that is stored with the results

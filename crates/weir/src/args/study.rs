@@ -49,21 +49,21 @@ pub(crate) struct Study {
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
-    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s; for
-    /// gateway every driver with one worker and with two (several hours)
+    /// Run as published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s; gateway runs
+    /// every driver with one worker and with two (several hours)
     #[arg(long, conflicts_with = "resume")]
     pub(crate) published_plan: bool,
-    /// Cuts the study: a plan of its file (of tps quick, standard or full), or FACTOR=LEVEL,LEVEL, as often as there
-    /// are factors
+    /// Run only a part: a plan of the file (tps has quick, standard and full), or FACTOR=LEVEL,LEVEL; repeatable, once
+    /// for each factor
     #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
     pub(crate) levels: Vec<String>,
-    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them, and in a
-    /// study of HTTP {content}, the file to answer with, and {content_type}; NAME=tcp://HOST:PORT or, in a study of
-    /// HTTP, NAME=http://HOST:PORT of a server that runs already; or NAME of an arm of the file, with --only-arms
+    /// A further arm, NAME="./server --port {port}", also with {cpus}, {workers} and {address}, and in a study of HTTP
+    /// with {content}, the file to answer with, and {content_type}; NAME=tcp://HOST:PORT or, in a study of HTTP,
+    /// NAME=http://HOST:PORT for a server that runs already; or NAME of an arm of the file, with --only-arms
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm: Vec<String>,
-    /// What a study of HTTP asks for: a file with requests, each with its method, path, headers, body, weight and right
-    /// answer, in the place of one content
+    /// File with the requests of a study of HTTP, each with its method, path, headers, body, weight and right answer,
+    /// instead of one content
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) request_mix: Option<PathBuf>,
     #[command(flatten)]
@@ -75,8 +75,8 @@ pub(crate) struct Study {
     /// Only the arms given with --arm; the first is the baseline
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,
-    /// Every arm is loaded for so long before it is timed, at most 1min, as `warmup` of an arm says it in a file (not
-    /// for storage): for servers that are slow until they have run for a while
+    /// Time for which every arm is loaded before it is timed, at most 1min, like `warmup` of an arm in a file (not for
+    /// storage): for servers that are slow until they have run for a while
     #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
     pub(crate) warmup: Option<String>,
     /// Rounds, or blocks of whole trials, of each claim, 2 to 1000 [default: the study's]
@@ -102,37 +102,37 @@ pub(crate) struct Study {
     /// The storage half of the survey: every engine on one disk, in under ten minutes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) storage: bool,
-    /// Data file of a study of storage, which must be there; what it holds is overwritten by a study that writes (the
-    /// survey does) [default: storage.dat beside the results, laid out once]
+    /// Existing data file for a study of storage; a study that writes (such as the survey) overwrites its contents
+    /// [default: storage.dat beside the results, laid out once]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) file: Option<PathBuf>,
-    /// Another host that the servers run on, as ssh takes it: its configuration, keys and known hosts apply, and weir
-    /// is copied there once. The load comes from here
+    /// Run the servers on this host; ssh gets the name, so its configuration, keys and known hosts apply. weir is
+    /// copied there once. The load comes from here
     #[arg(long, value_name = "[USER@]HOST", conflicts_with_all = ["resume", "baseline", "storage"])]
     pub(crate) server_host: Option<String>,
-    /// What leads to the host of the servers in the place of ssh, such as "ip netns exec b", "docker exec -i c" or
-    /// "srun -w b": a command that runs the words behind it there
+    /// Command that reaches the host of the servers instead of ssh, such as "ip netns exec b", "docker exec -i c" or
+    /// "srun -w b": it runs its arguments there
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["resume", "baseline", "storage"])]
     pub(crate) rsh: Option<String>,
     /// Address of that host at which its servers listen [default: the one that ssh arrived at, or its only one]
     #[arg(long, value_name = "IP", conflicts_with = "resume")]
     pub(crate) server_address: Option<IpAddr>,
-    /// Print the study file, to start one of your own from, and run nothing
+    /// Print the study file, to start your own file from, and run nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) print: bool,
     /// Print the plan of the study here (arms, cells, rounds or blocks, and the time it takes) and run nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Stored results, of one study or a folder of several: the run, and --dry-run, say first what this schedule can be
-    /// expected to find, going by their rounds
+    /// Stored results of one study, or a folder of several: the run and --dry-run first say which differences this
+    /// schedule can be expected to find, from the rounds stored there
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) earlier: Option<PathBuf>,
     /// A record of your own server (weir observe -p PID --trace --record FILE): the guidance of a map says how much of
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
-    /// Run the study so often, each time in a new folder NAME-TIME, and pool the runs: what they have in common, how
-    /// far they lie apart, where the next one is expected. Exit code by the pooled primary comparison
+    /// Run the study N times, each time in a new folder NAME-TIME, and pool the runs: what they have in common, how far
+    /// they lie apart, where the next one is expected. Exit code by the pooled primary comparison
     #[arg(
         long,
         value_name = "N",
@@ -140,7 +140,7 @@ pub(crate) struct Study {
         value_parser = clap::value_parser!(u32).range(2..=REPEAT_MAX)
     )]
     pub(crate) repeat: Option<u32>,
-    /// With --repeat: so long from one start to the next, such as 10min; a run that takes longer is followed at once
+    /// With --repeat: time from one start to the next, such as 10min; after a longer run the next begins at once
     /// [default: back to back]
     #[arg(long, value_name = "DURATION", requires = "repeat")]
     pub(crate) every: Option<String>,
@@ -155,7 +155,7 @@ pub(crate) struct Study {
     /// Seed of every random choice [default: from the clock; it is stored and printed]
     #[arg(long, conflicts_with = "resume", value_parser = number::<u64>)]
     pub(crate) seed: Option<u64>,
-    /// Language of the report: en, ko or zh [default: that of the locale]
+    /// Language of the report: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
     /// Print the judged comparisons as JSON on standard output, in place of the tables
@@ -171,7 +171,7 @@ pub(crate) struct Study {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum StudyTask {
-    /// Hold a stored study against an earlier one, cell by cell: ratios of arms, never absolute figures
+    /// Compare a stored study with an earlier one, cell by cell: ratios of arms, never absolute figures
     Diff(StudyDiff),
     /// Pool several stored runs of one study: what they have in common, how far they lie apart, where the next is
     /// expected
@@ -193,7 +193,7 @@ pub(crate) enum PairFormat {
 pub(crate) struct StudyDiff {
     /// Folder of the earlier results, the baseline (A)
     pub(crate) one: PathBuf,
-    /// Folder of the results that are held against it (B)
+    /// Folder of the results that are compared with it (B)
     pub(crate) other: PathBuf,
     /// A threshold on a change, "[ARM] METRIC ratio > NUMBER [at CELL]": B's ratio to its baseline over A's. Exit code
     /// 10 when the whole interval is beyond it, 11 when it includes the bound
@@ -205,7 +205,7 @@ pub(crate) struct StudyDiff {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: PairFormat,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }
@@ -234,7 +234,7 @@ pub(crate) struct StudyPool {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: PoolFormat,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

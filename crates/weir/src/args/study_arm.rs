@@ -1,4 +1,4 @@
-//! What `weir study` is told of single arms: whose CPU is read, and what surrounds a start.
+//! Flags of `weir study` about single arms: whose CPU is read, and what surrounds a start.
 
 use clap::Args;
 
@@ -6,14 +6,14 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Own servers")]
 pub(crate) struct ArmFlags {
-    /// The process whose CPU counts of an arm that runs already, with all below it [default: the one that listens
+    /// The process whose CPU counts, with its children, for an arm that runs already [default: the one that listens
     /// there]
     #[arg(long, value_name = "NAME=PID", conflicts_with = "resume")]
     pub(crate) arm_pid: Vec<String>,
     /// The control group whose CPU counts instead, such as /system.slice/nginx.service
     #[arg(long, value_name = "NAME=PATH", conflicts_with = "resume")]
     pub(crate) arm_cgroup: Vec<String>,
-    /// A variable of an arm's environment, as often as there are variables; the value may hold {port}
+    /// A variable of an arm's environment; the value may hold {port}; repeatable
     #[arg(long, value_name = "NAME=KEY=VALUE", conflicts_with = "resume")]
     pub(crate) arm_env: Vec<String>,
     /// The folder in which an arm is started
@@ -22,17 +22,17 @@ pub(crate) struct ArmFlags {
     /// A command that runs to its end before each start of an arm
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm_setup: Vec<String>,
-    /// A command that runs after each end of an arm, however that came
+    /// A command that runs after each end of an arm, also after a failure
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm_cleanup: Vec<String>,
-    /// Longest that either of these may take, 100ms to 10min [default: 30s]
+    /// Time limit of either command, 100ms to 10min [default: 30s]
     #[arg(long, value_name = "NAME=DURATION", conflicts_with = "resume")]
     pub(crate) arm_setup_timeout: Vec<String>,
     /// How an arm shows that it is ready: port (it accepts connections), line:TEXT (it writes a line that holds the
     /// text) or command:COMMAND (which ends with status 0) [default: port]
     #[arg(long, value_name = "NAME=HOW", conflicts_with = "resume")]
     pub(crate) arm_ready: Vec<String>,
-    /// Longest that this may take, 100ms to 10min [default: 10s]
+    /// Time limit for that, 100ms to 10min [default: 10s]
     #[arg(long, value_name = "NAME=DURATION", conflicts_with = "resume")]
     pub(crate) arm_ready_timeout: Vec<String>,
 }

@@ -306,7 +306,7 @@ fn of_command(
     let mut observation = watch.end(ending);
     let notes = observation.notes.into_iter();
     observation.notes = notes.filter_map(|note| since_it_is_the_program(note, program)).collect();
-    // Before it became the program it had no command line of its own.
+    // Before it became the program it had no own command line.
     observation.command = arguments.command.join(" ");
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
     if ending == Ending::TargetEnded {

@@ -81,7 +81,7 @@ pub(crate) struct LoadShared {
     /// Longest wait for a complete answer
     #[arg(long, default_value = "5s", value_name = "TIME")]
     pub(crate) response_timeout: String,
-    /// Exit with code 10 when more than so many failed over the whole run: 0, 25, or a share of all that ended: 0.1%
+    /// Exit with code 10 when more than this many failed over the whole run: 0, 25, or a share of all that ended: 0.1%
     #[arg(long, value_name = "N|P%")]
     pub(crate) max_errors: Option<MaxErrors>,
     /// Generator threads
@@ -111,7 +111,7 @@ pub(crate) struct LoadShared {
     /// Print the report as one line of JSON and no progress
     #[arg(long)]
     pub(crate) json: bool,
-    /// Language of progress and report: en, ko or zh [default: that of the locale]
+    /// Language of progress and report: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

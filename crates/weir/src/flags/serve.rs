@@ -39,7 +39,7 @@ pub(crate) struct ServeShared {
     /// [default: @weir-PID, where `weir top` looks]
     #[arg(long, value_name = "@NAME")]
     pub(crate) stats_socket: Option<String>,
-    /// Loopback address for /metrics and /healthz [default: that of a gateway's file; without one there is none]
+    /// Loopback address for /metrics and /healthz [default: the address in a gateway's file; without one there is none]
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,

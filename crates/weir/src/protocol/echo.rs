@@ -24,7 +24,7 @@ pub(crate) struct ServeEcho {
     pub(crate) shared: ServeShared,
     /// Waste something for every receive: CPU time (300ns), a system call (getppid), a wake-up (wake) or a send more
     /// (split-write); or end a connection without an answer to its 1000th receive (lose-1000). An effect of known size
-    /// and place, for the laboratory's test of itself
+    /// and place, to test the laboratory
     #[arg(long, value_name = "WHAT", hide = true)]
     pub(crate) plant: Option<Planted>,
 }

@@ -330,7 +330,7 @@ fn children_that_weir_had_before_it_began_are_left_alone() {
     let said = shell(&line);
     let earlier: i32 = said.stdout.lines().next().expect("its number").parse().expect("a number");
     let earlier = Pid::from_raw(earlier).expect("no process has number 0");
-    // Fails for one that has ended, whoever reaped it.
+    // Fails for one that has ended, in whichever process it was reaped.
     kill_process(earlier, Signal::KILL).expect("it lives");
     assert!(said.stdout.contains("true"), "{}{}", said.stdout, said.stderr);
 }

@@ -299,7 +299,7 @@ fn mistakes_about_servers_are_refused_before_anything_starts() {
         ),
         (
             vec!["--serve", "a {dir}", "--serve", "b {port}", "--load", "true {dir}"],
-            "has no {port}, so nobody can see",
+            "has no {port}, so weir cannot see",
         ),
         (with(&["--prepare", "true"]), "--prepare is not for servers: write --between"),
         (with(&["--input", "/dev/null"]), "--input is not for servers"),

@@ -217,7 +217,7 @@ fn every_server_of_this_user_is_shown_where_that_was_asked_for_and_observed_whil
 
     let own = format!("/observe?pid={}", std::process::id());
     let refused = page(&address, &own);
-    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("whoever has the token"), "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("need the token"), "{refused}");
     let with = |token: &str, path: &str| {
         ask(&address, &format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}"))
     };

@@ -1,5 +1,5 @@
-// What a test sees of a page: how wide it is, how bright, whether its text can be told from what is behind it, and where
-// its first chart ends. The value of the expression that is this file.
+// What a test sees of a page: how wide it is, how bright, whether its text can be distinguished from what is behind it,
+// and where its first chart ends. The value of the expression that is this file.
 (() => {
   // Red, green, blue and opacity, each from 0 to 1.
   const parts = (color) => {

@@ -245,7 +245,7 @@ fn who_may_not_trace_falls_a_rung_and_is_told_the_command() {
     assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::NoPrivilege)));
     let unlock = observation.ladder.iter().find_map(|state| state.unlock.as_deref());
     assert!(unlock.is_some_and(|command| command.contains("setcap cap_bpf,cap_perfmon")), "{unlock:?}");
-    assert!(!observation.threads.is_empty(), "what /proc tells everybody is there");
+    assert!(!observation.threads.is_empty(), "what /proc shows everybody is there");
 }
 
 #[test]

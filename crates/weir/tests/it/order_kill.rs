@@ -410,8 +410,5 @@ fn compare(clients: &[Client], executed: &[String]) {
     let untold: Vec<&String> = distinct.difference(&told).collect();
     let unknown: Vec<&String> = told.difference(&distinct).collect();
     assert!(untold.is_empty(), "accepted, and their clients were told otherwise: {untold:?}");
-    assert!(
-        unknown.is_empty(),
-        "clients were told that they are accepted, and the exchange has not: {unknown:?}"
-    );
+    assert!(unknown.is_empty(), "clients got acceptances of orders that the exchange has not: {unknown:?}");
 }

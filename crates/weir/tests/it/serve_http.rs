@@ -189,7 +189,7 @@ func ask(method, body string) {
 func main() {
 	ask("GET", "")
 	ask("HEAD", "")
-	// Of unknown length: in chunks.
+	// A length that is not known: in chunks.
 	ask("POST", strings.Repeat("x", 100000))
 	ask("GET", "")
 }
@@ -465,7 +465,7 @@ fn a_server_without_descriptors_says_that_it_does_not_accept() {
         drop(clients);
         let told = server.terminate();
         assert!(told.contains("accepting paused "), "{driver}: {told}");
-        assert!(!told.contains("accepting pauses"), "{driver}: it is told once: {told}");
+        assert!(!told.contains("accepting pauses"), "{driver}: it is printed once: {told}");
     }
 }
 

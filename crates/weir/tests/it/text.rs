@@ -12,22 +12,22 @@ Commands:
   study        Run a study: plan, run, observe, judge, report
   compare      Compare commands that end: which costs less CPU time, by how much, and whether that
                may be believed
-  doctor       What this machine can run and measure, what it cannot, and what would unlock it
+  doctor       Show what this machine can run and measure, what it cannot, and what would unlock it
   serve        Run a server on any driver
   load         Load a server and check every byte
   storage      Wait for a disk in every way, on a file or in a simulator
   top          Watch running servers: message rates, switches and CPU of each thread, hand-off,
                sessions
   observe      Observe any process: its threads, and with --trace every system call, where time
-               goes, and what batching could bring at most
+               goes, and what calls for I/O cost
   ctl          Change a running gateway: limits, kill switches, drain
   report       Write the report of a study, or of an observation, again
   export       Print a study's data
-  history      What stored runs found, commit by commit: effects with intervals against a fixed
+  history      Show the results of stored runs by commit: effects with intervals against a fixed
                reference
   dashboard    Show stored studies in a browser: a list, reports, and charts that other pages may
                frame
-  completions  Print what completes commands in a shell
+  completions  Print a script that completes commands in a shell
   man          Print a manual page, or write all of them
   help         Print this message or the help of the given subcommand(s)
 

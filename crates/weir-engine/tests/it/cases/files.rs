@@ -537,7 +537,7 @@ pub fn without_threads(rig: &mut Rig) {
     });
     if !is_done {
         assert!(rig.subject.is_uring(), "who has no helper does it himself");
-        return rig.skip("this kernel tries for ever to start a worker of io_uring".to_owned());
+        return rig.skip("this kernel tries forever to start a worker of io_uring".to_owned());
     }
     assert_eq!(Arc::strong_count(&held), 1, "what was held is let go");
     let stats = runtime.counters().snapshot();

@@ -246,7 +246,7 @@ mod tests {
         scene.event(CHILD_OF_OWN, &leave_call(), &[0, 0]);
         assert_eq!((scene.counted(READ), scene.counted(EXECVE.into())), (1, 2));
         scene.event(OTHER, &free(), &[CHILD_OF_OWN]).calls(CHILD_OF_OWN, READ);
-        assert_eq!(scene.counted(READ), 1, "whoever has its address next is a stranger");
+        assert_eq!(scene.counted(READ), 1, "the next thread at its address is a stranger");
     }
 
     #[test]

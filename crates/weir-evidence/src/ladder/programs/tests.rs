@@ -179,7 +179,7 @@ fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_pro
     let mut scene = Scene::new();
     let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
     scene.enters(100).event(200, OWN, scheduling::switch(HERE), &dies);
-    assert_eq!(scene.thread().tid, 0, "it is not told of any more");
+    assert_eq!(scene.thread().tid, 0, "it is not reported any more");
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, LATE, 7 << 32 | 8);
     scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
     let late = scene.0.value(Table::Threads, &LATE.to_ne_bytes()).expect("it is followed");
@@ -206,7 +206,7 @@ fn whoever_has_the_number_of_a_child_that_ended_is_not_taken_for_it() {
         (scene.0.now_ns, scene.0.task, scene.0.ids) = (at_ns, CHILD, IDS_OF_CHILD);
         scene.0.run(&program, arguments);
     };
-    // It returns from the call that created it, makes a call of its own and ends.
+    // It returns from the call that created it, makes its own call and ends.
     of_child(&mut scene, 200, sys_exit(HERE), &[0, 0]);
     of_child(&mut scene, 210, sys_enter(HERE), &[0, CALL.into()]);
     of_child(&mut scene, 220, sys_exit(HERE), &[0, 0]);

@@ -321,7 +321,7 @@ fn step(servers: &mut HostedRound<'_>, command: RoundCommand) -> Result<RoundAns
 /// Prepares a study whose servers listen on an address of this machine.
 fn prepare(weir: &Path, folder: &Path, asked: &StudyAsked) -> Result<(ProcessLauncher, Prepared), Refused> {
     if TcpListener::bind((asked.address, 0)).is_err() {
-        return Err(Refused::Usage(format!("{} is no address of its own", asked.address)));
+        return Err(Refused::Usage(format!("{} is not one of its addresses", asked.address)));
     }
     let launcher = ProcessLauncher::new(weir.to_path_buf(), &asked.spec, Deadlines::default());
     let launcher = launcher.in_folder(folder.to_path_buf());

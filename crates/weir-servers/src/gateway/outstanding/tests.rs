@@ -419,7 +419,7 @@ fn cancels(outstanding: &OutstandingOrders) -> Vec<u32> {
     out.chunks(12).map(|frame| number_at(&frame[3..], 1)).collect()
 }
 
-/// Of five orders one has ended, one has 60 shares left, and three are unanswered: one of these replaces it.
+/// One of five orders has ended, one has 60 shares left, and three are unanswered: one of these replaces it.
 fn busy(limits: OutstandingLimits) -> OutstandingOrders {
     let mut outstanding = OutstandingOrders::new(50, OutstandingLimits { open_max: 5, ..limits });
     let mut out = Vec::new();
@@ -663,7 +663,7 @@ fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
     // The first one ended at once.
     assert_eq!(of(&mut outstanding, reduced(b'E', 50, 10)), Some((1, true)));
     assert_eq!(of(&mut outstanding, broken(50)), Some((1, false)));
-    assert_eq!(of(&mut outstanding, reduced(b'C', 50, 10)), None, "nothing is left to be told");
+    assert_eq!(of(&mut outstanding, reduced(b'C', 50, 10)), None, "nothing is left to report");
     assert_eq!(of(&mut outstanding, reduced(b'E', 49, 10)), None, "nobody's");
     assert_eq!((outstanding.account_of(50), outstanding.account_of(49)), (Some(AccountId(0)), None));
     outstanding.begin_anew();

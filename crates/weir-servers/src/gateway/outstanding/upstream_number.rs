@@ -79,7 +79,7 @@ impl OutstandingOrders {
         });
     }
 
-    /// Keeps a cancel or a change. Of two cancels, the one that leaves less counts, in either order.
+    /// Keeps a cancel or a change. The one of two cancels that leaves less counts, in either order.
     pub(super) fn note_passed(&mut self, number: u32, message: &[u8]) {
         if self.passed.len() >= 2 * self.upstream_numbers.len() + PASSED_SLACK {
             self.passed.retain(|number, _| self.upstream_numbers.origin_of(*number).is_some());

@@ -1,4 +1,4 @@
-//! Replaces in flight. Of all numbered messages only replaces may stay unanswered, and not all of them: whether the
+//! Replaces in flight. They are the only numbered messages that may stay unanswered, and not all of them: whether the
 //! others arrived has to be known.
 
 use std::{cell::RefCell, collections::BTreeSet, path::PathBuf, rc::Rc};

@@ -46,7 +46,7 @@ pub(super) struct Waiting {
     pub(super) bytes: Vec<u8>,
     /// Data messages in `bytes`.
     pub(super) messages: u64,
-    /// Of these, client messages that have not been counted as sent on.
+    /// Client messages among these that have not been counted as sent on.
     pub(super) orders: u64,
     /// Numbers of the new orders in `bytes`, or 0.
     pub(super) first: u32,
@@ -104,7 +104,7 @@ impl Waiting {
     }
 }
 
-/// Of several cancels of an order, keeps the one that leaves least.
+/// Keeps the one of several cancels of an order that leaves least.
 fn keep_least(cancels: &mut BTreeMap<u32, u32>, number: u32, quantity: u32) {
     let least = cancels.entry(number).or_insert(quantity);
     *least = quantity.min(*least);

@@ -87,7 +87,7 @@ impl World {
     pub async fn until(&self, holds: impl Fn(&World) -> bool) {
         let begun = now();
         while !holds(self) {
-            assert!(now().since(begun) < Duration::from_secs(60), "it does not come to that");
+            assert!(now().since(begun) < Duration::from_secs(60), "it does not happen");
             // Virtual time passes only while all tasks wait.
             sleep(Duration::from_millis(1)).await;
         }

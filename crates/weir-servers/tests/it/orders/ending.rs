@@ -312,7 +312,7 @@ impl Application for Floods {
             self.0.emit(account, &[&[b'x'; 1000]], 0);
         }
         assert!(self.0.is_failed());
-        assert!(!self.0.is_congested(), "whoever waits for room goes on, and sees that it has failed");
+        assert!(!self.0.is_congested(), "a client that waits for room goes on, and sees that it has failed");
     }
 }
 

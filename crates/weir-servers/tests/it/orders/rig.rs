@@ -110,11 +110,7 @@ impl Network {
         let clock = if self.is_simulated() { time::now } else { time::monotonic };
         let begun = clock();
         while !holds(&self.stats()) {
-            assert!(
-                clock().since(begun) < Duration::from_secs(60),
-                "it does not come to that: {:?}",
-                self.stats()
-            );
+            assert!(clock().since(begun) < Duration::from_secs(60), "it does not happen: {:?}", self.stats());
             if self.is_simulated() {
                 // Virtual time passes only while all tasks wait.
                 time::sleep(Duration::from_millis(1)).await;

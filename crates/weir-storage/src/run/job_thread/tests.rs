@@ -246,7 +246,7 @@ fn stalled(job: StorageJob, times_ns: &[u64], stop: &AtomicBool) -> Outcome {
 fn what_a_stall_to_the_end_kept_from_beginning_is_counted_with_its_wait() {
     let endless = || StorageJob { time_based: true, ..job() };
     let outcome = stalled(endless(), &[50_000_000], &AtomicBool::new(false));
-    // Of the rate times the stall, one was in flight.
+    // One of the rate times the stall was in flight.
     let told = outcome.recorder.report_never_begun();
     assert_eq!((outcome.reads().operations, told.operations, told.waited.count), (1, 99, 99));
     // Waits last until the time was over, not until the device came back.

@@ -27,7 +27,7 @@ pub(crate) struct StorageCapture {
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Language: en, ko or zh [default: that of the locale]
+    /// Language: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

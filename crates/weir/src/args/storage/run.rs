@@ -58,12 +58,12 @@ pub(crate) struct StorageRun {
     /// Print the report as JSON in the shape of fio's, and no progress
     #[arg(long)]
     pub(crate) json: bool,
-    /// Language of progress and report: en, ko or zh [default: that of the locale]
+    /// Language of progress and report: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }
 
-/// What to do, where no job file says it.
+/// The job, if no job file describes it.
 #[derive(Debug, Args)]
 #[group(id = "workload", conflicts_with_all = ["job_file", "fio"], multiple = true)]
 pub(crate) struct Workload {
@@ -73,7 +73,7 @@ pub(crate) struct Workload {
     /// Bytes of it that are used: 64m, 4g [default: all of FILE; of our own file 256m]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<String>,
-    /// Other runs that say so too may use the file at the same time
+    /// Share the file with other runs that have this flag too
     #[arg(long)]
     pub(crate) share: bool,
     /// Where the used part begins
@@ -85,7 +85,7 @@ pub(crate) struct Workload {
     /// read, write, randread, randwrite, readwrite or randrw
     #[arg(long, default_value = "randread", value_name = "PATTERN")]
     pub(crate) rw: String,
-    /// Percent of the operations that read, of readwrite and randrw [default: 50]
+    /// With readwrite and randrw: percent of the operations that read [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = number::<u8>)]
     pub(crate) read_percent: Option<u8>,
     /// pread, pwritev, threads, posixaio, libaio or io_uring (uring)
@@ -94,22 +94,22 @@ pub(crate) struct Workload {
     /// Operations in flight of each thread
     #[arg(long, default_value_t = 1, value_parser = number::<u32>)]
     pub(crate) depth: u32,
-    /// Operations handed over in one system call at most: more of them cost less CPU each and begin later
+    /// Most operations in one system call: with more of them each costs less CPU and begins later
     #[arg(long, default_value_t = 1, value_name = "OPERATIONS", value_parser = number::<u32>)]
     pub(crate) batch: u32,
     /// Threads that do the same
     #[arg(long, default_value_t = 1, value_name = "THREADS", value_parser = number::<u32>)]
     pub(crate) jobs: u32,
-    /// Past the page cache (O_DIRECT)
+    /// Bypass the page cache (O_DIRECT)
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_value = "on", default_missing_value = "on")]
     pub(crate) direct: OnOff,
-    /// Let the page cache keep what it has of the file; else it is asked to forget it before the run
+    /// Keep what the page cache has of the file; without this flag the cache drops it before the run
     #[arg(long)]
     pub(crate) keep_cache: bool,
     /// Measured time: 1.5s, 500ms, 2min [default: 10s, unless --operations or --once says when to end]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// End after so many operations of each thread
+    /// End after N operations of each thread
     #[arg(long, short = 'n', value_name = "COUNT", value_parser = number::<u64>)]
     pub(crate) operations: Option<u64>,
     /// End when the size is done once
@@ -124,18 +124,18 @@ pub(crate) struct Workload {
     /// Pause after an operation, when all in flight are complete: from the first pause on one is in flight
     #[arg(long, default_value = "0s", value_name = "TIME")]
     pub(crate) think_time: String,
-    /// fsync after so many writes
+    /// fsync after N writes
     #[arg(long, default_value_t = 0, value_name = "WRITES", value_parser = number::<u32>)]
     pub(crate) fsync: u32,
     /// Give written blocks a checksum (CRC-32C) and read them back at the end
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed. Without --ledger
-    /// a block that carries no stamp fails it
+    /// Run nothing: check what an earlier run with the same arguments and --verify wrote, whether it ended or was
+    /// killed. Without --ledger, a block without a stamp fails the check
     #[arg(long, conflicts_with = "verify")]
     pub(crate) verify_only: bool,
-    /// Enter into this new file which writes were begun and acknowledged (with --fsync: made durable); with
-    /// --verify-only: what they were. Checked against it, a write that was lost is seen
+    /// Record in this new file which writes were begun and acknowledged (with --fsync: made durable); with
+    /// --verify-only, read it. A check against it finds lost writes
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<String>,
     /// Random blocks may repeat before all were touched
@@ -156,7 +156,7 @@ pub(crate) struct Workload {
     /// What to sleep with: auto, clock-nanosleep, ring-timeout or timerfd
     #[arg(long, default_value = "auto", value_name = "PRIMITIVE")]
     pub(crate) sleep: String,
-    /// Where the truth about device times comes from: observed, or tracepoint (needs root)
+    /// Source of device times: observed, or tracepoint (needs root)
     #[arg(long, default_value = "observed", value_name = "CLOCK")]
     pub(crate) device_clock: String,
     /// io_uring: when completions are made visible: default, coop or defer
@@ -183,10 +183,10 @@ pub(crate) struct Workload {
     /// Length of an interval of the measurement points
     #[arg(long, default_value = "1s", value_name = "TIME")]
     pub(crate) interval: String,
-    /// Percentiles in the JSON: 50:99:99.9 [default: those of fio]
+    /// Percentiles in the JSON: 50:99:99.9 [default: fio's]
     #[arg(long, value_name = "LIST")]
     pub(crate) percentiles: Option<String>,
-    /// Write latency, IOPS and bandwidth logs in fio's format, with names that begin so
+    /// Write latency, IOPS and bandwidth logs in fio's format, with names that begin with this
     #[arg(long, value_name = "PREFIX")]
     pub(crate) log_prefix: Option<String>,
     /// Mean over this time for each line of the latency logs [default: a line for each operation]

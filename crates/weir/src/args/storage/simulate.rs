@@ -43,7 +43,7 @@ pub(crate) struct StorageSimulate {
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Language of the table: en, ko or zh [default: that of the locale]
+    /// Language of the table: en, ko or zh [default: the locale's]
     #[arg(long)]
     pub(crate) lang: Option<String>,
 }

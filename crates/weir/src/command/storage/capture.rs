@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(line(whole, false), "12 requests in a.csv");
         assert!(line(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
         let early = line(CaptureCounts { unmatched: 1, ..whole }, false);
-        assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
+        assert!(early.ends_with("1 completions are left out, because weir did not see their issue"));
         let lossy = line(CaptureCounts { lost: 3, ..whole }, false);
         assert!(lossy.ends_with("dropped 3 records that were not read in time"));
         let all = CaptureCounts { operations: 12, unmatched: 1, lost: 3 };

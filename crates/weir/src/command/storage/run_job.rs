@@ -52,8 +52,7 @@ pub(super) fn prepare(arguments: &StorageRun, words: &FioWords) -> Result<Prepar
         [] => from_lines(words.lines.clone(), arguments, words, &[]),
         [path] => from_lines(lines_of(path)?, arguments, words, std::slice::from_ref(path)),
         [_, second, ..] => {
-            let text =
-                format!("{}: one job file at a time; another one has a run of its own", second.display());
+            let text = format!("{}: one job file at a time; another one needs its own run", second.display());
             Err(UsageError(text).into())
         }
     }
@@ -254,7 +253,7 @@ fn use_if_foreign(job: &mut StorageJob, notes: &mut Vec<String>) {
     notes.push(format!("{} is there and was not laid out by weir: it is used as it is", job.file));
 }
 
-/// fio lays out a missing file that a job reads. So does a job file here, with the program's own file; not below
+/// fio lays out a missing file that a job reads. A job file does the same here, with the program's own file; not below
 /// `/dev`, where a wrong name would make a file in memory instead of a device.
 fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut Vec<String>) {
     if before.iter().any(|other| !other.file_given && other.file == job.file) {

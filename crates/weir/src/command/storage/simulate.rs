@@ -323,7 +323,7 @@ const NARROW: [usize; 7] = [6, 5, 7, 7, 7, 7, 7];
 /// Width of the table where a method stands beside its figures, without the column of phases.
 const WIDE_COLUMNS: usize = 97;
 
-/// How the table is laid out: where it would not fit, a method has a line of its own above its figures.
+/// How the table is laid out: where it would not fit, a method has a separate line above its figures.
 struct Layout {
     phase_columns: usize,
     is_narrow: bool,

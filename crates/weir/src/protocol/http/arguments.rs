@@ -48,7 +48,7 @@ pub(crate) struct ServeHttp {
     /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDR")]
     pub(crate) listen: String,
-    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes such as 16k, or echo (the
+    /// The answer of every path: html, image (a JPEG of 148 KiB), a number of bytes such as 16k, or echo (the
     /// request's own)
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
@@ -61,13 +61,13 @@ pub(crate) struct ServeHttp {
     /// How the content of files reaches the sockets
     #[arg(long, value_enum, default_value = "sendfile", requires = "root")]
     pub(crate) file_io: FileIo,
-    /// Most files kept between requests, by all workers together: up to 32 KiB their bytes, longer ones open, these at
-    /// most a quarter of the descriptors allowed. 0 opens a file for each request
+    /// Most files that all workers together keep between requests: short ones (32 KiB) as bytes, longer ones open, with
+    /// at most a quarter of the allowed descriptors. 0 opens a file for each request
     #[arg(long, default_value_t = 1024, requires = "root", value_name = "COUNT",
           value_parser = RangedU64ValueParser::<usize>::new().range(0..=1_048_576))]
     pub(crate) file_cache: usize,
-    /// How long a kept file is served before its path is looked at anew: what is replaced, changed or removed is seen
-    /// after that
+    /// How long a kept file is served before its path is opened again: a replaced, changed or removed file is noticed
+    /// after that time
     #[arg(long, default_value = "1s", requires = "root", value_name = "TIME")]
     pub(crate) file_cache_time: String,
     /// Serve files and folders whose names begin with a dot as well (/.well-known/ always is)
@@ -84,10 +84,10 @@ pub(crate) struct ServeHttp {
     /// Longest pause between two requests; then the connection ends silently
     #[arg(long, default_value = typed(Timeouts::DEFAULT.idle), value_name = "TIME")]
     pub(crate) idle_timeout: String,
-    /// Longest time for a whole head, however it drips
+    /// Longest time for a whole head, however slowly it arrives
     #[arg(long, default_value = typed(Timeouts::DEFAULT.head), value_name = "TIME")]
     pub(crate) header_timeout: String,
-    /// Longest time for each 256 KiB of content, of a request to arrive and of a reply to be taken
+    /// Longest time for each 256 KiB of content: for a request to arrive, and for a client to take a reply
     #[arg(long, default_value = typed(Timeouts::DEFAULT.content), value_name = "TIME")]
     pub(crate) body_timeout: String,
     /// Largest head of a request, such as 16k
@@ -139,7 +139,7 @@ A plan of 100 users, ramp-up in 10 s, 30 s in all, as load testers know it:
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_help = AFTER_HELP)]
 pub(crate) struct LoadHttp {
-    /// What to ask for: http://HOST[:PORT]/PATH; several on one server are asked for in turn
+    /// URLs: http://HOST[:PORT]/PATH; several on one server are requested in turn
     #[arg(required = true, value_name = "URL")]
     pub(crate) urls: Vec<String>,
     /// Send exactly this many requests over all connections, without a warm-up; --duration is then the limit
@@ -148,8 +148,8 @@ pub(crate) struct LoadHttp {
     /// A new connection for each request, closed by the server after it
     #[arg(long)]
     pub(crate) close: bool,
-    /// Ask for the requests of this file, each as often as its weight says; the URL is then the server alone,
-    /// http://HOST:PORT/, and --header is for all of them
+    /// Send the requests of this file, each as often as its weight says; the URL is then the server alone,
+    /// http://HOST:PORT/, and --header applies to all of them
     #[arg(
         long,
         value_name = "FILE",

@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(method(None, true).expect("known"), "POST");
         assert_eq!(method(None, false).expect("known"), "GET");
         assert_eq!(method(Some("PUT"), false).expect("known"), "PUT");
-        assert_eq!(method(Some("purge"), true).expect("a name of its own"), "purge");
+        assert_eq!(method(Some("purge"), true).expect("its own name"), "purge");
         assert!(method(Some("get"), false).expect_err("a slip").to_string().contains("write GET"));
         assert_eq!(header("X-A:  b c ").expect("a field"), ("X-A".to_owned(), b"b c".to_vec()));
         assert!(header("X-A").is_err());

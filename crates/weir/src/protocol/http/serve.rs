@@ -28,7 +28,7 @@ use crate::{
     output, serve, signals,
 };
 
-/// How often a running server looks for lost lines of its logs. Whoever reads the log wants to know before the end.
+/// How often a running server looks for lost lines of its logs. A reader of the log wants to know before the end.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &ServeHttp) -> Result<Exit> {

@@ -10,10 +10,10 @@ use crate::flags::{LoadShared, ServeShared, number};
 #[derive(Debug, Args)]
 pub(crate) struct JournalFlags {
     /// What an acknowledged message must survive: none, os (the end of the process) or disk (a loss of power) [default:
-    /// that of the file, or disk; none with --demo and no --journal-dir]
+    /// the file's, or disk; none with --demo and no --journal-dir]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) journal: Option<String>,
-    /// Folder of the journals [default: that of the file]
+    /// Folder of the journals [default: the file's]
     #[arg(long, value_name = "DIR")]
     pub(crate) journal_dir: Option<PathBuf>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct JournalFlags {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct ServeExchange {
-    /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name [default: that of the file, or 127.0.0.1:9101]
+    /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name [default: the file's, or 127.0.0.1:9101]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     /// Accounts and everything else from this file; flags go before it
@@ -32,16 +32,16 @@ pub(crate) struct ServeExchange {
     #[arg(long, value_name = "COUNT", conflicts_with = "config",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=50_000))]
     pub(crate) demo: Option<u32>,
-    /// End the session that the journal has, and begin the next one. Its orders are over
+    /// End the session in the journal, with its orders, and begin the next one
     #[arg(long)]
     pub(crate) new_session: bool,
-    /// What happens to orders: echo-accept (each is answered once) or match (a market) [default: that of the file, or
+    /// Treatment of orders: echo-accept (each is answered once) or match (a market) [default: the file's, or
     /// echo-accept]
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
     #[command(flatten)]
     pub(crate) journal: JournalFlags,
-    /// Listen beyond this machine although passwords and orders cross the network as they are
+    /// Listen beyond this machine although passwords and orders cross the network in plain text
     #[arg(long)]
     pub(crate) insecure: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct ServeExchange {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct ServeGateway {
-    /// Address for clients: HOST:PORT (port 0 takes a free one), unix:/path or @name [default: that of the file, or
+    /// Address for clients: HOST:PORT (port 0 takes a free one), unix:/path or @name [default: the file's, or
     /// 127.0.0.1:9100]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
@@ -62,34 +62,34 @@ pub(crate) struct ServeGateway {
     #[arg(long, value_name = "COUNT", conflicts_with = "config",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=50_000))]
     pub(crate) demo: Option<u32>,
-    /// Address of the exchange [default: that of the file, or 127.0.0.1:9101]
+    /// Address of the exchange [default: the file's, or 127.0.0.1:9101]
     #[arg(long, value_name = "ADDR")]
     pub(crate) upstream: Option<String>,
     /// Which worker sends a client's orders: own, other (the next one) or modulo (half of them with two workers)
-    /// [default: that of the file, or own]
+    /// [default: the file's, or own]
     #[arg(long, value_name = "ROUTE")]
     pub(crate) route: Option<String>,
-    /// How orders cross between workers: owner, naive, edge, armed, mesh, mesh-spin or msgring [default: that of the
-    /// file, or mesh]
+    /// How orders cross between workers: owner, naive, edge, armed, mesh, mesh-spin or msgring [default: the file's,
+    /// or mesh]
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) handoff: Option<String>,
-    /// Microseconds that mesh-spin looks at memory before it sleeps [default: 50, and 0 where workers reach the CPUs]
+    /// Microseconds that mesh-spin polls memory before it sleeps [default: 50, and 0 where workers reach the CPUs]
     #[arg(long, value_name = "MICROSECONDS", value_parser = number::<u64>)]
     pub(crate) spin_us: Option<u64>,
     #[command(flatten)]
     pub(crate) journal: JournalFlags,
-    /// Path of the Unix socket for `weir ctl` [default: that of the file; without one there is none]
+    /// Path of the Unix socket for `weir ctl` [default: the file's; without one there is none]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// Let open orders expire that this configuration does not reach any more, instead of refusing to start. Their
-    /// clients get a message, those of a removed account when it is back. Nobody hears what a removed venue makes of
-    /// them: cancel them there first
+    /// Let open orders that this configuration no longer reaches expire, instead of refusing to start. Their
+    /// clients get a message, those of a removed account when it is back. What a removed venue does with them is not
+    /// reported: cancel them there first
     #[arg(long)]
     pub(crate) expire_unreachable: bool,
-    /// Do not take the times of an order's hops
+    /// Do not measure the times of an order's hops
     #[arg(long)]
     pub(crate) no_hop_times: bool,
-    /// Listen beyond this machine although passwords and orders cross the network as they are
+    /// Listen beyond this machine although passwords and orders cross the network in plain text
     #[arg(long)]
     pub(crate) insecure: bool,
     #[command(flatten)]
@@ -132,8 +132,8 @@ pub(crate) struct LoadOrders {
     /// Orders in flight over the whole run, handed from session to session in turn
     #[arg(long, value_name = "K", conflicts_with_all = ["depth", "rate"], value_parser = number::<u32>)]
     pub(crate) in_flight_total: Option<u32>,
-    /// Exactly so many orders on each session, without a warm-up; with --rate as many in all, each on a session that is
-    /// free then. --duration is the limit
+    /// Exactly N orders on each session, without a warm-up; with --rate N in all, each on a session that is free then.
+    /// --duration is the limit
     #[arg(long, short = 'n', value_name = "N", value_parser = number::<u64>)]
     pub(crate) orders: Option<u64>,
     /// Kinds of orders: enter; enter,cancel; enter,replace,cancel; with shares enter=6,replace=1,cancel=3
@@ -148,7 +148,7 @@ pub(crate) struct LoadOrders {
     /// Password of every account; the variable WEIR_PASSWORD hides it from other users
     #[arg(long)]
     pub(crate) password: Option<String>,
-    /// Drop each connection after so many answers and log in again where the stream stopped
+    /// Drop each connection after N answers and log in again where the stream stopped
     #[arg(long, value_name = "N", value_parser = number::<u64>)]
     pub(crate) reconnect_every: Option<u64>,
     /// Begin with the first message the server has for each account, instead of the newest

@@ -16,7 +16,7 @@ use crate::{
     serve::{self, Running},
 };
 
-/// Where an exchange listens that was not told.
+/// Where an exchange listens without `--listen`.
 const LISTEN_DEFAULT: &str = "127.0.0.1:9101";
 
 /// Accounts for the workers of a demonstration gateway.
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
     let one_sided = recovered.one_sided_trades();
     if one_sided > 0 {
         output::tell(&format!(
-            "a crash has left one side of {one_sided} trades: they are broken, and whoever got that side gets a message"
+            "a crash has left one side of {one_sided} trades: they are broken, and the account of that side gets a message"
         ));
     }
     prepared.run_server(|config| {

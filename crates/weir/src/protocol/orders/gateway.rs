@@ -15,7 +15,7 @@ use crate::{
     serve::{self, Running},
 };
 
-/// Where a gateway listens that was not told.
+/// Where a gateway listens without an address in its flags or its file.
 const LISTEN_DEFAULT: &str = "127.0.0.1:9100";
 /// Where its exchange is.
 const UPSTREAM_DEFAULT: &str = "127.0.0.1:9101";

@@ -33,7 +33,7 @@ fn tell_lines(control: &OrdersControl) {
         Some(watch) => tell_and_look(&lines, watch),
     };
     if let Err(error) = thread::Builder::new().name("weir-notices".into()).spawn(tell) {
-        output::tell(&format!("what happens to sessions and journals is not told here: {error}"));
+        output::tell(&format!("what happens to sessions and journals is not printed here: {error}"));
     }
 }
 

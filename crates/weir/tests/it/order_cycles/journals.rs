@@ -99,7 +99,7 @@ impl Exchanges {
             assert!(taken.left == 0 || outcome.has_expired, "order {name} is open: {taken:?}, {outcome:?}");
         }
         let not_there: Vec<&String> = outcomes.keys().filter(|name| !self.0.contains_key(*name)).collect();
-        assert!(not_there.is_empty(), "clients were told that these were taken: {not_there:?}");
+        assert!(not_there.is_empty(), "clients got acceptances of these: {not_there:?}");
     }
 
     /// The exchange that has taken an order.

@@ -307,7 +307,7 @@ impl Trader {
             let unanswered: Vec<_> = self.unanswered.keys().take(5).collect();
             assert!(
                 Instant::now() < deadline,
-                "{} is not told of the end of {open:?}, and waits for an answer to {unanswered:?}",
+                "{} does not hear of the end of {open:?}, and waits for an answer to {unanswered:?}",
                 self.name
             );
             self.be_there(address);

@@ -3,7 +3,7 @@
  *
  * Does what the client of orders.py does: logs in with the library, places orders, drops the connection half-way,
  * resumes by sequence number, and ends with the message list the other side has. OUCH 5.0 messages are packed here
- * from the field offsets of the specification: an implementation of its own, on purpose.
+ * from the field offsets of the specification: a separate implementation, on purpose.
  *
  * Run by `cargo xtask interop`.
  */
@@ -91,7 +91,7 @@ public final class Orders {
         return asked.orders() + " orders, " + have + " answers before the line was dropped, replay equal";
     }
 
-    /** Places the orders `first` to `last`. Each gets one answer, in order, so the messages tell what is in flight. */
+    /** Places the orders `first` to `last`. Each gets one answer, in order, so the messages show what is in flight. */
     private static void place(Line line, List<byte[]> messages, int first, int last) throws IOException {
         for (int number = first; number <= last; number++) {
             if (number - messages.size() > IN_FLIGHT_MAX) {
