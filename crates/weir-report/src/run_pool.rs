@@ -257,7 +257,12 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
             localized!(language, "it is of the study {name}", "다른 실험: {name}", "属于另一项实验：{name}")
         }
         LeftOut::SameRun { run } => {
-            localized!(language, "it is run {run} again", "같은 실행이 이미 있음: 실행 {run}", "与运行 {run} 相同")
+            localized!(
+                language,
+                "it is run {run} again",
+                "같은 실행이 이미 있음: 실행 {run}",
+                "与运行 {run} 相同"
+            )
         }
         LeftOut::Unfinished { blocks_done, blocks } => localized!(
             language,

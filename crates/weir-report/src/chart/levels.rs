@@ -172,7 +172,8 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
 
 /// The fluid plot, and its vertical scale.
 fn plotted(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> (Markup, Scale) {
-    let levels: BTreeSet<u64> = of.points.iter().map(|it| it.level).chain(of.levels.iter().copied()).collect();
+    let levels: BTreeSet<u64> =
+        of.points.iter().map(|it| it.level).chain(of.levels.iter().copied()).collect();
     let levels: Vec<u64> = levels.into_iter().collect();
     let last = levels.len().saturating_sub(1);
     let across = Scale::linear(0.0, last as f64, 8.0, 92.0);
@@ -324,7 +325,8 @@ mod tests {
     fn charts_beside_each_other_have_one_axis() {
         let near = || vec![point(1, 0.99), point(10, 1.01)];
         let far = Figure { value: 0.5, interval: None };
-        let (alone, beside) = (vertical(&of(near(), Vec::new(), Vec::new())), vertical(&of(near(), Vec::new(), vec![far])));
+        let (alone, beside) =
+            (vertical(&of(near(), Vec::new(), Vec::new())), vertical(&of(near(), Vec::new(), vec![far])));
         assert!(!alone.contains(0.5) && beside.contains(0.5));
     }
 }
