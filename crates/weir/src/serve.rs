@@ -4,7 +4,10 @@ use std::{
     fs,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, Once, PoisonError},
+    sync::{
+        Arc, Mutex, Once, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -36,6 +39,8 @@ pub(crate) struct Prepared {
     why: Option<String>,
     stats: Option<StatsSocket>,
     metrics: Option<MetricsPort>,
+    /// Other code opens logs anew at SIGHUP.
+    reopens_logs: bool,
 }
 
 /// Checks the flags that every server has.
@@ -45,7 +50,7 @@ pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     let (config, why) = config(shared, listen)?;
     let stats = stats_socket(shared.stats_socket.as_deref())?;
     let metrics = shared.metrics.map(metrics_port).transpose()?;
-    Ok(Prepared { config, why, stats, metrics })
+    Ok(Prepared { config, why, stats, metrics, reopens_logs: false })
 }
 
 /// A server that runs.
@@ -113,7 +118,8 @@ impl Prepared {
     ) -> Result<()> {
         let stop = Arc::new(Mutex::new(Stop::default()));
         let of_signal = Arc::clone(&stop);
-        signals::on_stop(move |count| lock(&of_signal).ask(count))?;
+        let hang_up: fn() = if self.reopens_logs { || {} } else { tell_hang_up };
+        signals::of_server(move |count| lock(&of_signal).ask(count), hang_up)?;
         let listen = self.config.listen.clone();
         let running = start(self.config).map_err(|error| explain(error, &listen))?;
         let driver = running.control.driver();
@@ -154,6 +160,11 @@ impl Prepared {
         self.config.engine.limits.descriptors_reserved = usize::MAX;
     }
 
+    /// Other code opens logs anew at SIGHUP, and reports that.
+    pub(crate) fn reopens_logs(&mut self) {
+        self.reopens_logs = true;
+    }
+
     /// Serves metrics there, unless the command line gave an address.
     pub(crate) fn metrics_at(&mut self, address: Option<SocketAddr>) -> Result<()> {
         if self.metrics.is_none() {
@@ -179,6 +190,23 @@ impl Prepared {
             _ => Ok(()),
         }
     }
+}
+
+/// Reports that SIGHUP has no effect. On a separate thread: the reader of our output may block us, and the next signal
+/// may ask for the end. While a report is blocked there is no other.
+fn tell_hang_up() {
+    static IS_TELLING: AtomicBool = AtomicBool::new(false);
+    if IS_TELLING.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let tell = || {
+        output::tell(
+            "SIGHUP is ignored, for there is nothing to read anew; SIGTERM ends the server in good order",
+        );
+        IS_TELLING.store(false, Ordering::Release);
+    };
+    // Without memory for a thread there is no line.
+    let _ = thread::Builder::new().name("weir-hang-up".into()).spawn(tell);
 }
 
 /// Reports once that accepting pauses, because clients see only a silent server. On a separate thread: the reader of

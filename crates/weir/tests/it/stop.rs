@@ -88,6 +88,31 @@ fn a_second_signal_ends_a_drain_at_once() {
     }
 }
 
+/// Starts a server; returns the address it listens on.
+fn serve(words: &[&str]) -> (Running, String) {
+    let server = Running::weir(&[&["serve"], words, &["--listen", "127.0.0.1:0"]].concat());
+    match server.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
+        Some(address) => (server, address.to_owned()),
+        None => panic!("it does not start: {}", server.rest_of_errors()),
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_no_server_and_sigquit_drains_every_one() {
+    let (exchange, upstream) = serve(&["exchange", "--demo", "1"]);
+    let gateway = ["gateway", "--demo", "1", "--workers", "1", "--upstream", &upstream];
+    let others: [&[&str]; 3] = [&gateway, &["echo"], &["http"]];
+    let servers = others.map(|words| serve(words).0).into_iter().chain([exchange]);
+    for mut server in servers {
+        server.signal(Signal::HUP);
+        server.error_line_with("SIGHUP is ignored");
+        server.signal(Signal::USR1);
+        server.signal(Signal::USR2);
+        server.signal(Signal::QUIT);
+        assert_eq!(server.wait(PATIENCE), 0);
+    }
+}
+
 #[test]
 fn a_generator_is_interrupted_with_its_code_and_its_report() {
     let server = Server::start(&["--driver", "epoll"]);

@@ -37,6 +37,10 @@ pub(crate) fn run(arguments: &ServeHttp) -> Result<Exit> {
     if arguments.root.is_some() {
         prepared.reserve_for_files();
     }
+    let access_log = arguments.access_log.as_deref().filter(|path| *path != Path::new("-"));
+    if access_log.is_some() || arguments.log_connections.is_some() {
+        prepared.reopens_logs();
+    }
     let http =
         HttpServer::start(config, logs(arguments)?).context("cannot start a thread for the access log")?;
     let handler = http.clone();
