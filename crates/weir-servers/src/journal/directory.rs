@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -13,6 +14,9 @@ use rustix::{
 };
 
 use super::{Level, segment};
+
+/// Permissions of a created folder.
+const FOLDER_MODE: u32 = 0o700;
 
 /// The right to write one worker's journal. Dropping it releases the lock.
 #[derive(Debug)]
@@ -26,7 +30,9 @@ impl Lock {
     pub(super) fn take(directory: &Path, worker: u16) -> io::Result<Option<Self>> {
         create(directory)?;
         let path = path(directory, worker);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(segment::FILE_MODE);
+        let file = options.open(path)?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Self { file, is_claimed: AtomicBool::new(false) })),
@@ -56,12 +62,15 @@ fn path(directory: &Path, worker: u16) -> PathBuf {
     directory.join(format!("worker-{worker:05}.lock"))
 }
 
-/// Creates a folder so that it survives a loss of power.
+/// Creates a folder so that it survives a loss of power. Others may not look into it: a journal has every order of
+/// every client. Folders above it get the process's usual mode.
 fn create(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(directory)?;
+    directory.parent().map_or(Ok(()), fs::create_dir_all)?;
+    // Another worker's recovery may be faster.
+    fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(directory)?;
     let whole = directory.canonicalize()?;
     whole.parent().map_or(Ok(()), sync)
 }

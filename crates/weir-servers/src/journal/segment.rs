@@ -30,6 +30,9 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 /// Smallest segment.
 pub(super) const SEGMENT_BYTES_MIN: u64 = 4096;
 
+/// Permissions of a created file: a journal has every order of every client.
+pub(super) const FILE_MODE: u32 = 0o600;
+
 const MAGIC: [u8; 16] = *b"weir journal seg";
 const VERSION: u32 = 1;
 
@@ -143,7 +146,7 @@ pub(super) async fn create(
         Err(error) => return Err(error),
     }
     let unfinished = path_unfinished(directory, header.worker, header.number);
-    let options = OpenOptions { read: true, write: true, create: true, ..OpenOptions::default() };
+    let options = OpenOptions { read: true, write: true, create: true, truncate: false, mode: FILE_MODE };
     let file = File::open_with(&unfinished, options).await?;
     match fill(&file, header, lock).await {
         Ok(()) => Ok(file),

@@ -2,6 +2,9 @@
 
 use std::{
     cell::{Cell, RefCell},
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -89,6 +92,21 @@ fn what_is_committed_is_found_again_over_many_segments_and_openings() {
             assert_eq!(recover(folder).expect("it is whole").0, expected);
         }
         assert!(folder.segments().len() > 3, "several segments are filled");
+    });
+}
+
+#[test]
+fn only_the_user_of_a_journal_may_look_into_it() {
+    everywhere("private", async |folder, level| {
+        let journal = open(folder, level).await;
+        append(&journal, b"an order");
+        journal.close().await;
+        let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(mode(folder), 0o700);
+        let files: Vec<_> =
+            fs::read_dir(&**folder).expect("it is ours").flatten().map(|entry| entry.path()).collect();
+        assert!(files.len() > 1, "a lock and a segment: {files:?}");
+        files.iter().for_each(|file| assert_eq!(mode(file), 0o600, "{file:?}"));
     });
 }
 
