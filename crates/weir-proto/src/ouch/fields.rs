@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::padded::{TextError, left_justified, trimmed_end};
+use crate::padded::{TextError, left_justified, trimmed, trimmed_end};
 
 /// The highest price of a limit order: 199,999.9900.
 pub const PRICE_MAX: u64 = 1_999_999_900;
@@ -62,7 +62,47 @@ text! {
     Symbol, 8
 }
 
+impl Symbol {
+    /// The form for comparing symbols: in upper case, without what is behind a NUL, and left-justified. Different bytes
+    /// of one form may be one symbol to a venue; a check that must not be passed by writing a symbol differently
+    /// compares the forms. A message keeps its bytes.
+    pub fn canonical(self) -> Self {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        let text = trimmed(&self.0[..end]);
+        let mut canonical = Self::BLANK;
+        canonical.0[..text.len()].copy_from_slice(text);
+        canonical.0.make_ascii_uppercase();
+        canonical
+    }
+}
+
 text! {
     /// A client's name for an order; returned and not interpreted. The bytes are those of the message.
     ClientOrderId, 14
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_that_a_venue_may_take_for_one_symbol_are_one() {
+        let form = |bytes: &[u8; 8]| Symbol(*bytes).canonical();
+        for same in [
+            b"BBB     ",
+            b"BBB\0    ",
+            b"bbb     ",
+            b"bBb\0\0\0\0\0",
+            b"  BBB   ",
+            b"BBB\0X\0\0\0",
+            b"BBB \0   ",
+        ] {
+            assert_eq!(form(same), Symbol(*b"BBB     "), "{same:?}");
+        }
+        for other in [b"BBBB    ", b"B BB    ", b"BBB.A   ", b"\xffBBB    "] {
+            assert_ne!(form(other), Symbol(*b"BBB     "), "{other:?}");
+        }
+        assert_eq!(form(b"EIGHTLTR"), Symbol(*b"EIGHTLTR"));
+        assert_eq!(form(&[0; 8]), Symbol::BLANK);
+    }
 }

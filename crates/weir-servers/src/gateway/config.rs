@@ -412,7 +412,7 @@ fn references(tables: Vec<Spanned<Reference>>) -> Result<Vec<(Symbol, u64)>, Fie
         let Reference { symbol: text, price: units } = table.into_inner();
         let at = text.span().start;
         let symbol = symbol(text.get_ref()).map_err(|message| FieldError { at, message })?;
-        if !named.insert(symbol) {
+        if !named.insert(symbol.canonical()) {
             return invalid(at, format!("the symbol {:?} has two reference prices", text.get_ref()));
         }
         let at = units.span().start;

@@ -20,6 +20,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType},
 };
 use serde::{Deserialize, Serialize};
+use weir_proto::ouch::Symbol;
 use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
 
@@ -322,7 +323,8 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             })
         }
         ControlRequest::References { set } => {
-            let named = set.as_ref().map(|set| set.keys().cloned().collect::<BTreeSet<String>>());
+            let named =
+                set.as_ref().map(|set| set.keys().map(|text| shown_as(text)).collect::<BTreeSet<String>>());
             let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
             set.map_or(Ok(()), |set| control.set_references(set)).map(|()| {
                 let mut references = control.references();
@@ -360,6 +362,11 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
         }
     };
     outcome.unwrap_or_else(refused)
+}
+
+/// A symbol as the table of reference prices shows it.
+fn shown_as(text: &str) -> String {
+    text.parse::<Symbol>().map_or_else(|_| text.to_owned(), |symbol| symbol.canonical().to_string())
 }
 
 fn protocol_errors(control: &GatewayControl) -> Vec<ProtocolErrors> {

@@ -70,7 +70,8 @@ impl Positions {
     }
 
     fn note_trade(&mut self, symbol: Symbol, trade: (u64, u64)) {
-        let last = self.trades.entry(symbol).or_default();
+        // All forms of a symbol have one price.
+        let last = self.trades.entry(symbol.canonical()).or_default();
         *last = trade.max(*last);
     }
 

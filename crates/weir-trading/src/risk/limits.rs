@@ -23,7 +23,7 @@ pub struct RiskLimits {
     pub notional_max: Option<u64>,
     /// Value of the account's live orders and of its executions together. An order at any price is handled as above.
     pub exposure_max: Option<u64>,
-    /// Symbols the account may not trade.
+    /// Symbols the account may not trade, in any form ([`Symbol::canonical`]).
     pub restricted: Vec<Symbol>,
 }
 
@@ -58,6 +58,12 @@ impl OrderTerms {
 }
 
 impl RiskLimits {
+    /// With restricted symbols in the form in which orders have theirs here.
+    pub(super) fn canonical(mut self) -> Self {
+        self.restricted.iter_mut().for_each(|symbol| *symbol = symbol.canonical());
+        self
+    }
+
     /// Whether there are no limits.
     pub fn is_off(&self) -> bool {
         *self == Self::default()

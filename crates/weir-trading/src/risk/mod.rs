@@ -4,12 +4,13 @@
 //! New orders and replacements are checked. **Cancels and modifications are not**: an account may always reduce its
 //! risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of an order. So a
 //! modification that asks for more shares than its order can have is refused. If a venue should still make an order
-//! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown,
-//! and the venue decides. The rates are checked first, so that a refused order uses them too. A replacement does not
-//! name its symbol; the symbol is known for followed orders: orders are followed always
-//! ([`RiskConfig::follows_orders`]), or while a limit needs it. If a limit needs it and not every order was followed,
-//! the replacement of an unknown order is refused. If a value is limited, an order at any price without a reference
-//! price is refused: its value is unknown.
+//! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown, and
+//! the venue decides. A symbol is compared in one form ([`Symbol::canonical`]), so that writing it differently passes
+//! no limit; it gets that form where an order or a limit comes in. The rates are checked first, so that a refused order
+//! uses them too. A replacement does not name its symbol; the symbol is known for followed orders: orders are followed
+//! always ([`RiskConfig::follows_orders`]), or while a limit needs it. If a limit needs it and not every order was
+//! followed, the replacement of an unknown order is refused. If a value is limited, an order at any price without a
+//! reference price is refused: its value is unknown.
 //!
 //! Exposure is the value of an account's live orders plus the value of its executions since the state was created.
 //! Orders and executions from before count as far as they were restored ([`RiskState::restore`],
@@ -153,7 +154,7 @@ impl RiskState {
 
     /// Sets the limits of all accounts without their own.
     pub fn set_limits(&mut self, limits: RiskLimits) {
-        self.common = limits;
+        self.common = limits.canonical();
         self.note_off();
     }
 
@@ -161,7 +162,7 @@ impl RiskState {
     /// account.
     pub fn set_account_limits(&mut self, account: AccountId, limits: Option<RiskLimits>) -> bool {
         let Some(place) = self.own.get_mut(account.index()) else { return false };
-        *place = limits.map(Box::new);
+        *place = limits.map(|limits| Box::new(limits.canonical()));
         self.note_off();
         true
     }
@@ -224,7 +225,7 @@ impl RiskState {
         let open = OpenOrder {
             account,
             user_ref_num: order.user_ref_num,
-            symbol: order.symbol,
+            symbol: order.symbol.canonical(),
             price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
             leaves: order.shares,
             filled: None,
@@ -299,6 +300,7 @@ impl RiskState {
     }
 
     fn check_enter(&mut self, now_ns: u64, account: AccountId, enter: &Enter) -> Result<(), u16> {
+        let enter = &Enter { symbol: enter.symbol.canonical(), ..*enter };
         let Some(place) = self.accounts.get_mut(account.index()) else {
             return Err(reject_reason::PROCESSING_ERROR);
         };

@@ -33,7 +33,7 @@ impl References {
 
     /// The price of a symbol.
     pub fn get(&self, symbol: Symbol) -> Option<u64> {
-        let key = admit::symbol_key(symbol);
+        let key = key_of(symbol);
         for cell in self.cells_from(key) {
             match cell.key.load(Ordering::Acquire) {
                 0 => return None,
@@ -74,7 +74,7 @@ impl References {
 
     /// The cell of a symbol, which is allocated if there is room.
     fn cell_of(&self, symbol: Symbol) -> Option<&Cell> {
-        let key = admit::symbol_key(symbol);
+        let key = key_of(symbol);
         if key == 0 {
             return None;
         }
@@ -116,6 +116,14 @@ impl References {
     }
 }
 
+/// One key for all forms of a symbol; 0 for a field without one.
+fn key_of(symbol: Symbol) -> u64 {
+    match symbol.canonical() {
+        Symbol::BLANK => 0,
+        canonical => admit::symbol_key(canonical),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +147,8 @@ mod tests {
         assert!(references.reserve(symbol(0)) && !references.reserve(symbol(100)));
         assert!(!References::new(0).set(symbol(1), 1));
         assert!(!references.set(Symbol([0; 8]), 1), "it is no symbol");
+        assert!(references.set(Symbol(*b"s7\0     "), 77), "it is there in another form");
+        assert_eq!(references.get(symbol(7)), Some(77));
     }
 
     #[test]

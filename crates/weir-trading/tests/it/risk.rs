@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Canceled, Enter, Executed, Inbound, Modified, Outbound, Replaced, reject_reason};
+use weir_proto::ouch::{
+    Canceled, Enter, Executed, Inbound, Modified, Outbound, Replaced, Symbol, reject_reason,
+};
 use weir_trading::{
     AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, Restored, RiskConfig,
     RiskLimits, RiskState, Venue,
@@ -145,6 +147,34 @@ fn a_price_far_from_the_reference_is_refused_on_both_sides_of_it() {
     assert_eq!(state.check(0, ONE, &sell(4, 1, HUNDRED - 50_001)), refused);
     assert_eq!(state.check(0, ONE, &replace(2, 5, 1, 2 * HUNDRED)), refused);
     assert_eq!(state.check(0, ONE, &buy(6, 1, 0x7FFF_FFFF)), Ok(()), "at any price has no distance");
+}
+
+#[test]
+fn a_symbol_that_is_written_differently_passes_no_limit() {
+    let forms = [*b"DAM\0    ", *b"dam     ", *b" Dam\0   "].map(Symbol);
+    let form = |number: u32, symbol: Symbol, price: u64| {
+        order(Enter { symbol, ..enter(number, b'B', number, price) })
+    };
+    let references = Arc::new(References::new(16));
+    assert!(references.set(DAM, HUNDRED));
+    let check = |limits: RiskLimits, number: u32, symbol, price| {
+        state_with(limits, &references).check(0, ONE, &form(number, symbol, price))
+    };
+    for symbol in forms {
+        let restricted = |symbol| RiskLimits { restricted: vec![symbol], ..Default::default() };
+        let refused = Err(reject_reason::RISK_RESTRICTED_STOCK);
+        assert_eq!(check(restricted(DAM), 1, symbol, HUNDRED), refused, "{symbol:?}");
+        assert_eq!(check(restricted(symbol), 1, DAM, HUNDRED), refused, "{symbol:?}");
+        assert_eq!(check(restricted(WEIR), 1, symbol, HUNDRED), Ok(()), "{symbol:?}");
+        let near = RiskLimits { fat_finger_basis_points: Some(500), ..Default::default() };
+        assert_eq!(check(near, 1, symbol, 2 * HUNDRED), Err(reject_reason::RISK_FAT_FINGER), "{symbol:?}");
+    }
+    let rate = Rate { per_second: 1, burst: 3 };
+    let mut state = state(RiskLimits { symbol_rate: Some(rate), ..Default::default() });
+    for (number, symbol) in (1..).zip(forms) {
+        assert_eq!(state.check(0, ONE, &form(number, symbol, HUNDRED)), Ok(()));
+    }
+    assert_eq!(state.check(0, ONE, &form(9, DAM, HUNDRED)), Err(reject_reason::RISK_SYMBOL_MESSAGE_RATE));
 }
 
 #[test]
