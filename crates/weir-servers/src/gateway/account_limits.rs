@@ -70,6 +70,39 @@ impl Limits {
         serde_json::from_value(all.into()).map_err(|error| error.to_string())
     }
 
+    /// These limits without those that mean nothing without another one. A configuration has none of them; together
+    /// with an operator's values it may.
+    pub(super) fn settled(mut self) -> Self {
+        if self.orders_per_second.is_none() {
+            self.orders_burst = None;
+        }
+        if self.symbol_orders_per_second.is_none() {
+            self.symbol_orders_burst = None;
+        }
+        if self.duplicates_max.is_none() {
+            self.duplicates_window_ms = None;
+        }
+        self
+    }
+
+    /// Checks the limits after single ones were set: these must mean something.
+    ///
+    /// # Errors
+    /// The reason, in words: the key and the error.
+    pub(super) fn check_set(&self, set: &Map<String, Value>) -> Result<(), String> {
+        let mut limits = self.clone().settled();
+        if set.contains_key("orders_burst") {
+            limits.orders_burst = self.orders_burst;
+        }
+        if set.contains_key("symbol_orders_burst") {
+            limits.symbol_orders_burst = self.symbol_orders_burst;
+        }
+        if set.contains_key("duplicates_window_ms") {
+            limits.duplicates_window_ms = self.duplicates_window_ms;
+        }
+        limits.resolve().map(drop)
+    }
+
     /// The limits in the form that the checks use.
     ///
     /// # Errors
@@ -162,6 +195,21 @@ mod tests {
         assert_eq!(resolved.duplicates, Some(DuplicateLimit { orders_max: 3, window_ns: 1_000_000_000 }));
         assert_eq!(resolved.restricted.len(), 1);
         assert!(Limits::default().resolve().expect("nothing is limited").is_off());
+    }
+
+    #[test]
+    fn a_limit_that_has_lost_the_one_it_belongs_to_is_left_out_and_one_that_is_set_needs_it() {
+        let limits = Limits {
+            orders_burst: Some(1),
+            duplicates_max: Some(2),
+            duplicates_window_ms: Some(3),
+            ..Limits::default()
+        };
+        let settled = limits.clone().settled();
+        assert_eq!(settled, Limits { orders_burst: None, ..limits.clone() });
+        let set = |name: &str| Map::from_iter([(name.to_owned(), Value::from(1))]);
+        assert_eq!(limits.check_set(&set("shares_max")), Ok(()));
+        assert!(limits.check_set(&set("orders_burst")).is_err_and(|error| error.contains("orders_burst")));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeSet, VecDeque},
+    collections::VecDeque,
     future::{Future, poll_fn},
     pin::pin,
     rc::Rc,
@@ -14,18 +14,17 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-use serde::{Deserialize, Serialize};
 use weir_engine::mailbox::{MailboxReceiver, MailboxSender};
 use weir_proto::ouch::Symbol;
-use weir_trading::{AccountId, RiskLimits};
+use weir_trading::AccountId;
 
 use super::{
-    account_limits::Limits,
+    controls::{Change, Controls, ResolvedLimits},
     counters::GatewayCounters,
-    reference_prices::{Prices, resolve},
+    reference_prices::resolve,
     worker::{Gateway, RECORD_CONTROL},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
@@ -41,68 +40,6 @@ const CONFIRM_LOOK: Duration = Duration::from_millis(20);
 /// Longest change. A record that the journal refuses would end all order processing.
 const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 
-/// A change, as it is journaled: accounts are stored by name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Change {
-    /// The kill switch of an account, or of all accounts.
-    Kill { account: Option<String>, on: bool },
-    /// The limits of an account, or the common limits of accounts without their own.
-    Limits { account: Option<String>, limits: Limits },
-    /// Reference prices of these symbols.
-    References { prices: Prices },
-}
-
-impl Change {
-    /// The command for the workers, and the record for the journal. `account` is the account that the change names.
-    fn to_command(&self, account: Option<AccountId>) -> Result<(Command, Vec<u8>), String> {
-        let command = match self {
-            Self::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
-            Self::Kill { on, .. } => Command::Kill(account, *on),
-            Self::References { prices } => Command::References(resolve(prices)?),
-        };
-        let payload = serde_json::to_vec(self).map_err(|error| error.to_string())?;
-        if payload.len() > CHANGE_BYTES_MAX {
-            return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
-        }
-        Ok((command, payload))
-    }
-}
-
-/// The controls in force.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Controls {
-    pub(super) limits: Limits,
-    pub(super) account_limits: Vec<Option<Limits>>,
-    pub(super) is_everyone_killed: bool,
-    pub(super) killed: BTreeSet<u32>,
-}
-
-impl Controls {
-    /// Applies a change. `account` is the one the change names.
-    pub(super) fn apply(&mut self, account: Option<AccountId>, change: &Change) {
-        match (change, account) {
-            (Change::Kill { on, .. }, None) => self.is_everyone_killed = *on,
-            (Change::Kill { on: true, .. }, Some(account)) => _ = self.killed.insert(account.0),
-            (Change::Kill { on: false, .. }, Some(account)) => _ = self.killed.remove(&account.0),
-            (Change::Limits { limits, .. }, None) => self.limits = limits.clone(),
-            (Change::Limits { limits, .. }, Some(account)) => {
-                if let Some(place) = self.account_limits.get_mut(account.0 as usize) {
-                    *place = Some(limits.clone());
-                }
-            }
-            // They change with every trade and are in a separate table.
-            (Change::References { .. }, _) => {}
-        }
-    }
-
-    /// The limits that apply to an account, or the common limits of accounts without their own.
-    pub(super) fn limits_of(&self, account: Option<AccountId>) -> &Limits {
-        let own = account.and_then(|account| self.account_limits.get(account.0 as usize)?.as_ref());
-        own.unwrap_or(&self.limits)
-    }
-}
-
 /// A command to a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
@@ -112,8 +49,8 @@ pub(super) enum Command {
     Kill(Option<AccountId>, bool),
     /// Return the state of these cancels.
     Cancels(Option<AccountId>),
-    /// See [`Change::Limits`].
-    Limits(Option<AccountId>, RiskLimits),
+    /// Use these limits.
+    Limits(Arc<[ResolvedLimits]>),
     /// See [`Change::References`].
     References(Vec<(Symbol, u64)>),
 }
@@ -202,24 +139,26 @@ impl Commander {
     pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<(), String> {
         match change {
             Change::Kill { on: true, .. } => self.engage(account, change).1,
-            Change::Kill { .. } | Change::Limits { .. } | Change::References { .. } => {
-                self.keep(&lock(&self.changing), account, change)
-            }
+            Change::Kill { .. }
+            | Change::Limits { .. }
+            | Change::LimitValues { .. }
+            | Change::References { .. } => self.keep(&lock(&self.changing), account, change),
         }
     }
 
-    /// Changes the limits of an account, or the common limits of accounts without their own, and journals that. The
-    /// new limits are derived from those in force when the change has its turn, so that two concurrent changes both
-    /// take effect.
-    pub(super) fn change_limits(
-        &self,
-        account: Option<AccountId>,
-        name: Option<&str>,
-        other: impl FnOnce(&Limits) -> Result<Limits, String>,
-    ) -> Result<(), String> {
-        let in_turn = lock(&self.changing);
-        let limits = other(self.controls().limits_of(account))?;
-        self.keep(&in_turn, account, &Change::Limits { account: name.map(str::to_owned), limits })
+    /// The command for the workers. Limits are those that apply after the change, so call it when the change has its
+    /// turn.
+    fn to_command(&self, account: Option<AccountId>, change: &Change) -> Result<Command, String> {
+        let mut next = match change {
+            Change::Kill { on, .. } => return Ok(Command::Kill(account, *on)),
+            Change::References { prices } => return Ok(Command::References(resolve(prices)?)),
+            Change::Limits { .. } | Change::LimitValues { .. } => self.controls().clone(),
+        };
+        next.apply(account, change, 0);
+        if let Change::LimitValues { set, .. } = change {
+            next.check_set(account, set)?;
+        }
+        Ok(Command::Limits(next.resolved(account)?.into()))
     }
 
     /// Engages a kill switch and journals that. The switch takes effect even if the journal fails. Returns, by venue,
@@ -229,9 +168,9 @@ impl Commander {
         account: Option<AccountId>,
         change: &Change,
     ) -> (Vec<Cancels>, Result<(), String>) {
-        let (command, payload) = match change.to_command(account) {
-            Ok(both) => both,
-            Err(error) => return (Vec::new(), Err(error)),
+        let (command, payload) = match (self.to_command(account, change), payload_of(change)) {
+            (Ok(command), Ok(payload)) => (command, payload),
+            (Err(error), _) | (_, Err(error)) => return (Vec::new(), Err(error)),
         };
         let (sent, journaled) = {
             let mut releasing = lock(&self.releasing);
@@ -239,7 +178,7 @@ impl Commander {
             releasing.take_if(|switch| *switch == Switch(account));
             let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
             // The displayed state is the state that was sent.
-            self.controls().apply(account, change);
+            self.controls().apply(account, change, wall_ns());
             sent
         };
         let begun = Instant::now();
@@ -277,7 +216,7 @@ impl Commander {
         account: Option<AccountId>,
         change: &Change,
     ) -> Result<(), String> {
-        let (command, payload) = change.to_command(account)?;
+        let (command, payload) = (self.to_command(account, change)?, payload_of(change)?);
         let released = matches!(change, Change::Kill { .. }).then_some(Switch(account));
         let mut keeper = self.keeper();
         loop {
@@ -300,7 +239,7 @@ impl Commander {
                 // The journal contains that after this change.
                 return Err("the kill switch was turned on again meanwhile".to_owned());
             }
-            self.controls().apply(account, change);
+            self.controls().apply(account, change, wall_ns());
             self.send_all(&command)
         };
         sum(sent, Instant::now() + self.patience).1
@@ -324,6 +263,20 @@ impl Commander {
         self.workers[worker].try_send(CommandRequest { command, answer }).map_err(|_| busy(worker))?;
         Ok(Sent { worker, answered })
     }
+}
+
+/// The record of a change.
+fn payload_of(change: &Change) -> Result<Vec<u8>, String> {
+    let payload = serde_json::to_vec(change).map_err(|error| error.to_string())?;
+    if payload.len() > CHANGE_BYTES_MAX {
+        return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
+    }
+    Ok(payload)
+}
+
+/// Nanoseconds since 1970.
+fn wall_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// A command that was sent.
@@ -410,8 +363,9 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 }
             }
             Command::Cancels(account) => Ok(gateway.cancels_of(account)),
-            Command::Limits(account, limits) => {
-                gateway.checks.borrow_mut().set_limits(account, limits);
+            Command::Limits(all) => {
+                let mut checks = gateway.checks.borrow_mut();
+                all.iter().for_each(|(account, limits)| checks.set_limits(*account, limits.clone()));
                 Ok(Vec::new())
             }
             Command::References(prices) => {
@@ -451,6 +405,7 @@ mod tests {
     use weir_engine::{Config, Driver, Runtime, mailbox::mailbox};
 
     use super::*;
+    use crate::gateway::{account_limits::Limits, limit_sources::values_of};
 
     /// Workers that execute commands and answer only those that `answers` selects, until they are released.
     fn staffed(
@@ -460,7 +415,7 @@ mod tests {
     ) {
         let log = Log::default();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
-        let controls = Controls { account_limits: vec![None; 2], ..Controls::default() };
+        let controls = Controls::of_file(&Limits::default(), &[None, None]);
         let patience = Duration::from_millis(250);
         let commander = Commander { patience, ..Commander::new(controls, senders) };
         std::thread::scope(|scope| {
@@ -592,50 +547,34 @@ mod tests {
         staffed(
             1,
             |_, _| Some(Ok(Vec::new())),
-            |commander, _| {
+            |commander, log| {
                 let commander = &Commander {
                     patience: Duration::from_secs(20),
                     ..Commander::new(
-                        Controls { account_limits: vec![None; 2], ..Controls::default() },
+                        Controls::of_file(&Limits::default(), &[None, None]),
                         commander.workers.clone(),
                     )
                 };
+                let names = ["shares_max", "duplicates_max", "orders_per_second", "symbol_orders_per_second"];
                 std::thread::scope(|scope| {
-                    for number in 0..8 {
+                    for name in names {
                         scope.spawn(move || {
-                            let other = |limits: &Limits| {
-                                let mut limits = limits.clone();
-                                limits.restricted.push(format!("S{number}"));
-                                Ok(limits)
-                            };
-                            assert_eq!(commander.change_limits(ACCOUNT, Some("1"), other), Ok(()));
+                            let set = serde_json::Map::from_iter([(name.to_owned(), 7.into())]);
+                            let change = Change::set_limits(Some("1"), set).expect("there is such a limit");
+                            assert_eq!(commander.change(ACCOUNT, &change), Ok(()));
                         });
                     }
                 });
-                assert_eq!(commander.controls().limits_of(ACCOUNT).restricted.len(), 8);
+                let limits = commander.controls().limits_of(ACCOUNT);
+                assert_eq!(values_of(&limits).len(), names.len());
+                // Whichever came last: the worker has all of them too.
+                let sent = lock(log);
+                let last = sent.iter().rev().find_map(|(_, command)| match command {
+                    Command::Limits(all) => Some(all.to_vec()),
+                    _ => None,
+                });
+                assert_eq!(last, Some(vec![(ACCOUNT, Some(limits.resolve().expect("they are valid")))]));
             },
         );
-    }
-
-    #[test]
-    fn changes_applied_in_order_are_what_is_in_force() {
-        let mut controls = Controls { account_limits: vec![None; 2], ..Controls::default() };
-        let limits = |shares_max| Limits { shares_max: Some(shares_max), ..Limits::default() };
-        let (first, second) = (Some(AccountId(0)), Some(AccountId(1)));
-        let name = |account: Option<AccountId>| account.map(|account| account.0.to_string());
-        for (account, change) in [
-            (None, Change::Limits { account: None, limits: limits(5) }),
-            (second, Change::Limits { account: name(second), limits: limits(7) }),
-            (first, Change::Kill { account: name(first), on: true }),
-            (None, Change::Kill { account: None, on: true }),
-            (None, Change::Kill { account: None, on: false }),
-        ] {
-            let text = serde_json::to_string(&change).expect("it is data");
-            assert_eq!(serde_json::from_str::<Change>(&text).expect("it is data"), change);
-            controls.apply(account, &change);
-        }
-        assert_eq!(controls.limits_of(first), &limits(5));
-        assert_eq!(controls.limits_of(second), &limits(7));
-        assert!(!controls.is_everyone_killed && controls.killed.contains(&0) && controls.killed.len() == 1);
     }
 }

@@ -24,7 +24,7 @@ use weir_proto::ouch::Symbol;
 use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
 
-use super::{GatewayControl, account_limits::Limits};
+use super::{GatewayControl, account_limits::Limits, limit_sources::LimitStatus};
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
 /// Most callers at a time. A further one replaces the one that has been idle for longest.
@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Show limits, and first change them if `set` is given.
+    /// Show limits, and first change them if `set` or `reset` is given; both at once are refused.
     Limits {
         /// Account; absent: the common limits of accounts without their own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +51,9 @@ pub enum ControlRequest {
         /// Keys of [`Limits`] with their new values; `null` removes a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<serde_json::Map<String, serde_json::Value>>,
+        /// Names of limits that go back to their values in the configuration; an empty list stands for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reset: Option<BTreeSet<String>>,
     },
     /// Show the reference prices, from which the distance of an order's price is measured, and first set some if
     /// `set` is given.
@@ -90,6 +93,9 @@ pub struct ControlResponse {
     /// The limits in force now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// The same limits and those that there are not, with the origin of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_statuses: Option<Vec<LimitStatus>>,
     /// Reference prices by symbol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<BTreeMap<String, f64>>,
@@ -315,11 +321,18 @@ fn refused(error: String) -> ControlResponse {
 fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse {
     let done = ControlResponse { ok: true, ..ControlResponse::default() };
     let outcome = match request {
-        ControlRequest::Limits { account, set } => {
-            let changed = set.map_or(Ok(()), |set| control.set_limits(account.as_deref(), set));
+        ControlRequest::Limits { account, set, reset } => {
+            let account = account.as_deref();
+            let changed = match (set, reset) {
+                (None, None) => Ok(()),
+                (Some(set), None) => control.set_limits(account, set),
+                (None, Some(names)) => control.reset_limits(account, names),
+                (Some(_), Some(_)) => Err("set and reset are two requests".to_owned()),
+            };
             changed.and_then(|()| {
-                let limits = control.limits(account.as_deref())?;
-                Ok(ControlResponse { limits: Some(limits), killed: Some(control.killed()), ..done })
+                let (limits, statuses) = (control.limits(account)?, control.limit_statuses(account)?);
+                let killed = Some(control.killed());
+                Ok(ControlResponse { limits: Some(limits), limit_statuses: Some(statuses), killed, ..done })
             })
         }
         ControlRequest::References { set } => {
@@ -424,7 +437,7 @@ mod tests {
                 answers.push(others.admit(&ControlRequest::Sessions, done).ok);
                 return answers;
             }
-            others.admit(&ControlRequest::Limits { account: None, set: None }, || {
+            others.admit(&ControlRequest::Limits { account: None, set: None, reset: None }, || {
                 answers = ask(others, left - 1);
                 ControlResponse::default()
             });
@@ -441,6 +454,9 @@ mod tests {
         assert_eq!(read(r#"{"command":"drain"}"#).expect("known"), ControlRequest::Drain);
         let kill = ControlRequest::Kill { account: Some("C00001".into()), on: true };
         assert_eq!(read(r#"{"command":"kill","account":"C00001","on":true}"#).expect("known"), kill);
+        let reset = Some(["shares_max".to_owned()].into());
+        let limits = ControlRequest::Limits { account: None, set: None, reset };
+        assert_eq!(read(r#"{"command":"limits","reset":["shares_max"]}"#).expect("known"), limits);
         assert!(read(r#"{"command":"kill","acount":"C00001","on":true}"#).is_err());
         assert!(read(r#"{"command":"fly"}"#).is_err());
     }

@@ -24,11 +24,14 @@ mod backoff;
 mod commands;
 mod config;
 mod control;
+mod controls;
 mod counters;
 mod hop_latency;
 mod kill_and_disconnect;
+mod limit_sources;
 mod metrics;
 mod notices;
+mod operator_settings;
 mod order_id_timestamp;
 mod order_owners;
 mod orders_of_other_workers;
@@ -57,6 +60,7 @@ pub use control::{
     ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
     VenueCancels,
 };
+pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

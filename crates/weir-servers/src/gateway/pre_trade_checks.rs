@@ -59,12 +59,12 @@ impl Checks {
         }
     }
 
-    /// Sets the common limits (no account), or those of one account.
-    pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: RiskLimits) {
-        self.follows |= !limits.is_off();
+    /// Sets the common limits (no account), or those of one account; none: the account has the common limits.
+    pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: Option<RiskLimits>) {
+        self.follows |= limits.as_ref().is_some_and(|limits| !limits.is_off());
         match account {
-            Some(account) => _ = self.risk.set_account_limits(account, Some(limits)),
-            None => self.risk.set_limits(limits),
+            Some(account) => _ = self.risk.set_account_limits(account, limits),
+            None => self.risk.set_limits(limits.unwrap_or_default()),
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_killed_account_is_refused_before_its_limits_are_asked() {
         let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
-        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
+        checks.set_limits(None, Some(RiskLimits { shares_max: Some(10), ..RiskLimits::default() }));
         let (first, second) = (AccountId(0), AccountId(1));
         assert_eq!(checks.admit(0, first, &enter(1, 11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
         checks.kill(Some(first), true);
@@ -105,10 +105,13 @@ mod tests {
     fn limits_of_an_account_stand_instead_of_the_common_ones() {
         let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
         assert!(!checks.follows);
-        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
-        checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });
+        let shares = |shares_max| Some(RiskLimits { shares_max: Some(shares_max), ..RiskLimits::default() });
+        checks.set_limits(None, shares(10));
+        checks.set_limits(Some(AccountId(1)), shares(20));
         assert!(checks.follows);
         assert!(checks.admit(0, AccountId(0), &enter(1, 15)).is_err());
         assert!(checks.admit(0, AccountId(1), &enter(1, 15)).is_ok());
+        checks.set_limits(Some(AccountId(1)), None);
+        assert!(checks.admit(0, AccountId(1), &enter(2, 15)).is_err(), "it has the common ones again");
     }
 }

@@ -14,8 +14,8 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin, Restored, WhenFull};
 
 use super::{
-    commands::{Change, Controls},
     config::VENUES_MAX,
+    controls::{Change, Controls},
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, Positions},
     unreachable_orders::{Stranded, Why},
@@ -620,13 +620,15 @@ impl<'c> Recovering<'c> {
 
     fn change(&mut self, t_ns: u64, change: &Change) {
         let name = match change {
-            Change::Kill { account: name, .. } | Change::Limits { account: name, .. } => name,
+            Change::Kill { account: name, .. }
+            | Change::Limits { account: name, .. }
+            | Change::LimitValues { account: name, .. } => name,
             Change::References { prices } => return self.positions.priced(t_ns, prices),
         };
         let account = name.as_deref().map(self.accounts);
         // An account that is no longer configured has nothing to change.
         if account != Some(None) {
-            self.controls.apply(account.flatten(), change);
+            self.controls.apply(account.flatten(), change, t_ns);
         }
     }
 

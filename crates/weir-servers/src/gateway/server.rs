@@ -28,10 +28,10 @@ use weir_record::{
 use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
-    account_limits::Limits,
-    commands::{Cancels, Change, CommandRequest, Commander, Controls, WAITING_MAX, obey},
+    commands::{Cancels, CommandRequest, Commander, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{KillError, UpstreamStatus, VenueCancels},
+    controls::{Change, Controls},
     counters::{GatewayCounters, total},
     hop_latency::{Hops, summarize},
     metrics::Facts,
@@ -71,8 +71,8 @@ pub struct GatewayServer {
 /// Counters and changes of a running gateway, for any thread.
 #[derive(Clone)]
 pub struct GatewayControl {
-    orders: OrdersControl,
-    shared: Arc<GatewayState>,
+    pub(super) orders: OrdersControl,
+    pub(super) shared: Arc<GatewayState>,
 }
 
 impl std::fmt::Debug for GatewayControl {
@@ -82,7 +82,7 @@ impl std::fmt::Debug for GatewayControl {
 }
 
 pub(super) struct GatewayState {
-    config: GatewayConfig,
+    pub(super) config: GatewayConfig,
     common: Arc<Common>,
     hops: Vec<Arc<Hops>>,
     handoff: Vec<Arc<HandoffCounters>>,
@@ -243,11 +243,7 @@ fn read_journals(
         let names = |name: &str| account_named(config, name);
         let limits: Vec<(String, OutstandingLimits)> =
             config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
-        let controls = Controls {
-            limits: config.limits.clone(),
-            account_limits: config.account_limits.clone(),
-            ..Controls::default()
-        };
+        let controls = Controls::of_file(&config.limits, &config.account_limits);
         let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls, now)
             .of_accounts(configured)
             .with_endpoints(common.endpoints.clone());
@@ -459,9 +455,10 @@ fn restored_risk(
         // As many as fit.
         let _ = references.set(*symbol, *price);
     }
+    let needs_orders = recovered.controls.needs_orders();
     let is_followed = |account: AccountId| {
-        let limits = recovered.controls.limits_of(Some(account)).resolve();
-        config.follows_orders || limits.is_ok_and(|limits| limits.needs_orders())
+        let own = needs_orders.get(&Some(account)).or_else(|| needs_orders.get(&None));
+        config.follows_orders || own.is_some_and(|needs_orders| *needs_orders)
     };
     let mut open = vec![Vec::new(); workers];
     for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
@@ -552,7 +549,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         upstreams: upstreams.collect(),
         port,
         bounds: undelivered_bounds::of(config, shared.common.workers),
-        checks: checks(&shared.commander.controls(), config.accounts.len(), risk),
+        checks: checks(&shared.commander.controls(), config.accounts.len(), risk).map_err(invalid)?,
         elsewhere,
     };
     let gateway = Gateway::new(store, parts);
@@ -583,20 +580,18 @@ fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig
     }
 }
 
-fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Checks {
+/// # Errors
+/// The reason, in words: a limit is invalid.
+fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Result<Checks, String> {
     let mut checks = Checks::new(accounts, risk);
-    // Limits are resolved when they are read and when they are changed; these are valid.
-    checks.set_limits(None, controls.limits.resolve().unwrap_or_default());
-    for (account, limits) in controls.account_limits.iter().enumerate() {
-        if let Some(limits) = limits {
-            checks.set_limits(Some(AccountId(account as u32)), limits.resolve().unwrap_or_default());
-        }
+    for (account, limits) in controls.all_resolved()? {
+        checks.set_limits(account, limits);
     }
     checks.kill(None, controls.is_everyone_killed);
     for account in &controls.killed {
         checks.kill(Some(AccountId(*account)), true);
     }
-    checks
+    Ok(checks)
 }
 
 impl GatewayControl {
@@ -682,36 +677,6 @@ impl GatewayControl {
         }
     }
 
-    /// Engaged kill switches: accounts, and `*` for the switch of all accounts.
-    pub fn killed(&self) -> Vec<String> {
-        let controls = self.shared.commander.controls();
-        let everyone = controls.is_everyone_killed.then(|| "*".to_owned());
-        let name = |account: &u32| self.shared.config.accounts[*account as usize].name.to_string();
-        everyone.into_iter().chain(controls.killed.iter().map(name)).collect()
-    }
-
-    /// The limits that apply to an account, or the common limits of accounts without their own.
-    ///
-    /// # Errors
-    /// When there is no such account.
-    pub fn limits(&self, account: Option<&str>) -> Result<Limits, String> {
-        let account = account.map(|name| self.account(name)).transpose()?;
-        Ok(self.shared.commander.controls().limits_of(account).clone())
-    }
-
-    /// Changes single limits: keys of [`Limits`] with new values, `null` to remove one.
-    ///
-    /// # Errors
-    /// The reason, in words: no such account, no such limit, or the change cannot be journaled.
-    pub fn set_limits(
-        &self,
-        account: Option<&str>,
-        changes: serde_json::Map<String, serde_json::Value>,
-    ) -> Result<(), String> {
-        let id = account.map(|name| self.account(name)).transpose()?;
-        self.shared.commander.change_limits(id, account, |limits| limits.with(changes))
-    }
-
     /// The symbols that have a reference price, in units of the currency.
     pub fn references(&self) -> BTreeMap<String, f64> {
         let all = self.shared.common.references.all().into_iter();
@@ -747,7 +712,7 @@ impl GatewayControl {
         self.orders.end_session(name)
     }
 
-    fn account(&self, name: &str) -> Result<AccountId, String> {
+    pub(super) fn account(&self, name: &str) -> Result<AccountId, String> {
         account_named(&self.shared.config, name).ok_or_else(|| format!("there is no account {name:?}"))
     }
 

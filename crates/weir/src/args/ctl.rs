@@ -25,6 +25,9 @@ pub(crate) enum CtlTask {
         /// exposure_max, restricted (symbols with commas between)
         #[arg(value_name = "KEY=VALUE")]
         changes: Vec<String>,
+        /// Take back what was set with this command, all of it or the named limits (KEY): the file's hold again
+        #[arg(long)]
+        reset: bool,
     },
     /// Show the prices from which the distance of an order is measured, or set some: weir ctl references WEIR=12.50
     References {

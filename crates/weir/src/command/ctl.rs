@@ -1,7 +1,7 @@
 //! `weir ctl`: one request to a running gateway, and its answer for people.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::Path,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use weir_record::orders::SESSIONS_LISTED_MAX;
 use weir_servers::{
-    gateway::{ControlRequest, ControlResponse, Limits},
+    gateway::{ControlRequest, ControlResponse, LimitOrigin},
     orders::hash_password,
 };
 
@@ -31,9 +31,13 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
     let request = match &ctl.task {
         CtlTask::HashPassword => return hash(),
-        CtlTask::Limits { account, changes } => {
+        CtlTask::Limits { account, changes, reset: true } => {
+            let reset = Some(parse_names(changes)?);
+            ControlRequest::Limits { account: account.clone(), set: None, reset }
+        }
+        CtlTask::Limits { account, changes, reset: false } => {
             let set = if changes.is_empty() { None } else { Some(parse_changes(changes)?) };
-            ControlRequest::Limits { account: account.clone(), set }
+            ControlRequest::Limits { account: account.clone(), set, reset: None }
         }
         CtlTask::References { prices } => {
             let set = if prices.is_empty() { None } else { Some(parse_prices(prices)?) };
@@ -106,6 +110,17 @@ fn parse_changes(changes: &[String]) -> Result<serde_json::Map<String, serde_jso
     Ok(all)
 }
 
+/// Names of limits without values.
+fn parse_names(names: &[String]) -> Result<BTreeSet<String>> {
+    if let Some(change) = names.iter().find(|name| name.contains('=')) {
+        return Err(UsageError(format!(
+            "{change:?}: --reset takes names without values, such as shares_max"
+        ))
+        .into());
+    }
+    Ok(names.iter().cloned().collect())
+}
+
 /// `symbol=price`, or `off` for none.
 fn parse_prices(prices: &[String]) -> Result<BTreeMap<String, Option<f64>>> {
     let mut all = BTreeMap::new();
@@ -124,7 +139,7 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
         ControlRequest::Limits { account, .. } => {
             let whose = account.as_deref().unwrap_or("accounts without own limits");
             lines.push(format!("limits of {whose}:"));
-            lines.extend(limits(answer.limits.as_ref()));
+            lines.extend(limits(answer));
         }
         ControlRequest::References { .. } => {
             lines.push("reference prices:".into());
@@ -152,13 +167,19 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
     lines.join("\n")
 }
 
-fn limits(limits: Option<&Limits>) -> Vec<String> {
-    // What is data can be written as such.
-    let Ok(serde_json::Value::Object(limits)) = serde_json::to_value(limits) else { return Vec::new() };
-    if limits.is_empty() {
-        return vec!["  none".into()];
-    }
-    limits.iter().map(|(key, value)| format!("  {key} = {value}")).collect()
+fn limits(answer: &ControlResponse) -> Vec<String> {
+    let lines: Vec<String> = match (&answer.limit_statuses, serde_json::to_value(&answer.limits)) {
+        (Some(all), _) => {
+            let set = all.iter().filter(|status| status.origin != LimitOrigin::Default);
+            set.map(|status| format!("  {status}")).collect()
+        }
+        // A gateway of an earlier version names no origins.
+        (None, Ok(serde_json::Value::Object(limits))) => {
+            limits.iter().map(|(key, value)| format!("  {key} = {value}")).collect()
+        }
+        (None, _) => Vec::new(),
+    };
+    if lines.is_empty() { vec!["  none".into()] } else { lines }
 }
 
 fn sessions(answer: &ControlResponse) -> Vec<String> {
@@ -210,7 +231,7 @@ fn cut(answer: &ControlResponse) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use weir_record::orders::SessionStats;
-    use weir_servers::gateway::{ProtocolErrors, UpstreamStatus, VenueCancels};
+    use weir_servers::gateway::{LimitStatus, ProtocolErrors, UpstreamStatus, VenueCancels};
 
     use super::*;
 
@@ -244,6 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_reset_is_named_without_a_value() {
+        let names =
+            |words: &[&str]| parse_names(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let expected = BTreeSet::from(["notional_max".to_owned(), "shares_max".to_owned()]);
+        assert_eq!(names(&["shares_max", "notional_max"]).expect("they are right"), expected);
+        assert!(names(&[]).is_ok_and(|names| names.is_empty()), "all of them");
+        assert!(names(&["shares_max=10"]).is_err_and(|error| error.to_string().contains("--reset")));
+    }
+
+    #[test]
     fn prices_are_numbers_and_off() {
         let prices =
             parse_prices(&["WEIR=12.50".to_owned(), "BRIDGE=off".to_owned()]).expect("they are right");
@@ -267,10 +298,26 @@ mod tests {
         let expected = "stopped\nvenue X: 3 orders were open, 3 cancels are sent, 1 are confirmed, 1 have expired\n\
                         kill switch is on for: everybody";
         assert_eq!(printed, expected);
-        let answer =
-            ControlResponse { ok: true, limits: Some(Limits::default()), ..ControlResponse::default() };
-        let printed = text(&ControlRequest::Limits { account: Some("C00001".into()), set: None }, &answer);
-        assert_eq!(printed, "limits of C00001:\n  none");
+        let limits = ControlRequest::Limits { account: Some("C00001".into()), set: None, reset: None };
+        let status = |name: &str, origin, set_at_ns: Option<u64>| LimitStatus {
+            name: name.into(),
+            value: if origin == LimitOrigin::Default { serde_json::Value::Null } else { 50.into() },
+            origin,
+            set_at_ns,
+            without: set_at_ns.map(|_| 10.into()),
+            ..LimitStatus::default()
+        };
+        let mut answer = ControlResponse { ok: true, ..ControlResponse::default() };
+        answer.limit_statuses = Some(vec![status("notional_max", LimitOrigin::Default, None)]);
+        assert_eq!(text(&limits, &answer), "limits of C00001:\n  none");
+        answer.limit_statuses = Some(vec![
+            status("notional_max", LimitOrigin::Default, None),
+            status("orders_burst", LimitOrigin::File, None),
+            status("shares_max", LimitOrigin::Operator, Some(0)),
+        ]);
+        let expected = "limits of C00001:\n  orders_burst = 50 (file)\n  shares_max = 50 (operator, 1970-01-01 00:00:00 \
+                        UTC; without it 10)";
+        assert_eq!(text(&limits, &answer), expected);
         let references = BTreeMap::from([("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.0)]);
         let answer = ControlResponse { ok: true, references: Some(references), ..ControlResponse::default() };
         let request = ControlRequest::References { set: None };

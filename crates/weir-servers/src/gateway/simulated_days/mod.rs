@@ -37,7 +37,7 @@ use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
     GatewayConfig, OutstandingLimits, VenueConfig,
-    commands::Change,
+    controls::Change,
     outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
@@ -632,7 +632,7 @@ impl Day {
         let name = account.map(|account| format!("C{:05}", account + 1));
         let change = Change::Kill { account: name, on };
         let place = account.and_then(|account| self.place_of(account));
-        world.shared.commander.controls().apply(place, &change);
+        world.shared.commander.controls().apply(place, &change, time::now().as_nanos());
         for gateway in &world.gateways {
             gateway.checks.borrow_mut().kill(place, on);
             if on {

@@ -113,27 +113,95 @@ fn a_limit_that_is_set_while_a_gateway_runs_counts_what_was_open_before() {
         let mut trader = Trader::login(&first, "C00001", 1);
         trader.send(&[order(1, 100)]);
         assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        let set = |gateway: &GatewayServer, limits: serde_json::Value| {
-            let serde_json::Value::Object(limits) = limits else { panic!("an object") };
-            assert_eq!(gateway.control().set_limits(None, limits), Ok(()));
-        };
-        set(&first, serde_json::json!({"exposure_max": 150.0}));
+        set(&first, None, serde_json::json!({"exposure_max": 150.0}));
         trader.send(&[order(2, 60)]);
         assert_eq!(rejected(&mut trader), (2, reject_reason::RISK_AGGREGATE_EXPOSURE));
         trader.send(&[order(3, 50)]);
         assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        set(&first, serde_json::json!({"exposure_max": null, "restricted": ["WEIR"]}));
+        set(&first, None, serde_json::json!({"exposure_max": null, "restricted": ["WEIR"]}));
         trader.send(&[replace(1, 4, 10)]);
         assert_eq!(rejected(&mut trader), (4, reject_reason::RISK_RESTRICTED_STOCK));
         drop(trader);
         end_gateway(first);
         // With no limit that needed them earlier, the previous start's orders count too.
         let second = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
-        set(&second, serde_json::json!({"exposure_max": 150.0, "restricted": []}));
+        set(&second, None, serde_json::json!({"exposure_max": 150.0, "restricted": []}));
         let mut trader = Trader::login(&second, "C00001", 0);
         trader.send(&[order(5, 1)]);
         assert_eq!(rejected(&mut trader), (5, reject_reason::RISK_AGGREGATE_EXPOSURE));
         drop(trader);
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+/// Sets limits, and panics if that is refused.
+fn set(gateway: &GatewayServer, account: Option<&str>, limits: serde_json::Value) {
+    let serde_json::Value::Object(limits) = limits else { panic!("an object") };
+    assert_eq!(gateway.control().set_limits(account, limits), Ok(()));
+}
+
+#[test]
+fn a_stricter_limit_in_the_file_is_overridden_with_a_line_until_it_is_reset() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = |shares_max| {
+            let limits = Limits { shares_max: Some(shares_max), ..Limits::default() };
+            GatewayConfig { limits, ..strict(2, venue.address().clone(), &folder) }
+        };
+        let first = gateway(driver, 2, config(1000));
+        assert!(first.control().lines_at_start().is_empty());
+        set(&first, None, serde_json::json!({"shares_max": 50}));
+        end_gateway(first);
+
+        let second = gateway(driver, 2, config(10));
+        let lines = second.control().lines_at_start();
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        for part in
+            ["limit shares_max of accounts without own limits is 50 instead of 10", "--reset shares_max"]
+        {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        let mut trader = Trader::login(&second, "C00001", 1);
+        trader.send(&[order(1, 40)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        assert_eq!(second.control().reset_limits(None, ["shares_max".to_owned()].into()), Ok(()));
+        trader.send(&[order(2, 40)]);
+        assert_eq!(rejected(&mut trader), (2, reject_reason::SHARES_EXCEED_THRESHOLD));
+        drop(trader);
+        end_gateway(second);
+
+        let third = gateway(driver, 2, config(20));
+        assert!(third.control().lines_at_start().is_empty());
+        assert_eq!(third.control().limits(None).map(|limits| limits.shares_max), Ok(Some(20)));
+        end_gateway(third);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn a_common_limit_that_is_set_later_reaches_an_account_with_a_limit_of_its_own() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = || strict(2, venue.address().clone(), &folder);
+        let first = gateway(driver, 2, config());
+        set(&first, Some("C00001"), serde_json::json!({"shares_max": 100}));
+        set(&first, None, serde_json::json!({"exposure_max": 50.0}));
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 101), order(2, 51), order(3, 50)]);
+        assert_eq!(rejected(&mut trader), (1, reject_reason::SHARES_EXCEED_THRESHOLD));
+        assert_eq!(rejected(&mut trader), (2, reject_reason::RISK_AGGREGATE_EXPOSURE));
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
+        drop(trader);
+        end_gateway(first);
+
+        let limits = Limits { notional_max: Some(20.0), ..Limits::default() };
+        let second = gateway(driver, 2, GatewayConfig { limits, ..config() });
+        let shown = second.control().limits(Some("C00001")).expect("there is such an account");
+        let expected = (Some(100), Some(20.0), Some(50.0));
+        assert_eq!((shown.shares_max, shown.notional_max, shown.exposure_max), expected);
         end_gateway(second);
         end_exchange(venue);
     }

@@ -53,6 +53,7 @@ fn running(
     kept: Rc<RefCell<Option<ControlPath>>>,
 ) -> Running {
     let handle = gateway.control();
+    handle.lines_at_start().iter().for_each(|line| output::tell(line));
     super::tell_lines(gateway.control().notices());
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {

@@ -1,0 +1,215 @@
+//! What operators have set and the journal keeps, limits and kill switches: changed and shown from any thread, and
+//! reported in lines when a gateway starts.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use weir_trading::AccountId;
+
+use super::{
+    GatewayControl,
+    account_limits::Limits,
+    controls::{Change, Controls},
+    limit_sources::{LimitStatus, shown, time},
+};
+
+/// Most lines about limits at a start.
+const LIMIT_LINES_MAX: usize = 1000;
+/// Most symbols that a line names.
+const SYMBOLS_NAMED_MAX: usize = 10;
+/// Most accounts that a line about kill switches names.
+const KILLED_NAMED_MAX: usize = 10;
+
+impl GatewayControl {
+    /// Engaged kill switches: accounts, and `*` for the switch of all accounts.
+    pub fn killed(&self) -> Vec<String> {
+        let controls = self.shared.commander.controls();
+        let everyone = controls.is_everyone_killed.then(|| "*".to_owned());
+        let name = |account: &u32| self.name_of(AccountId(*account));
+        everyone.into_iter().chain(controls.killed.iter().map(name)).collect()
+    }
+
+    /// The limits that apply to an account, or the common limits of accounts without their own.
+    ///
+    /// # Errors
+    /// When there is no such account.
+    pub fn limits(&self, account: Option<&str>) -> Result<Limits, String> {
+        let account = account.map(|name| self.account(name)).transpose()?;
+        Ok(self.shared.commander.controls().limits_of(account))
+    }
+
+    /// Every limit that applies to an account, or of the common ones, with its origin.
+    ///
+    /// # Errors
+    /// When there is no such account.
+    pub fn limit_statuses(&self, account: Option<&str>) -> Result<Vec<LimitStatus>, String> {
+        let account = account.map(|name| self.account(name)).transpose()?;
+        Ok(self.shared.commander.controls().statuses_of(account))
+    }
+
+    /// Changes single limits: keys of [`Limits`] with new values, `null` for no limit. The others stay as they are,
+    /// and as the configuration and the common limits change them.
+    ///
+    /// # Errors
+    /// The reason, in words: no such account, no such limit, or the change cannot be journaled.
+    pub fn set_limits(&self, account: Option<&str>, changes: Map<String, Value>) -> Result<(), String> {
+        let id = account.map(|name| self.account(name)).transpose()?;
+        self.shared.commander.change(id, &Change::set_limits(account, changes)?)
+    }
+
+    /// Removes what [`Self::set_limits`] has set, so that the configuration applies again: these limits, or all if
+    /// none is named.
+    ///
+    /// # Errors
+    /// The reason, in words: no such account, no such limit, or the change cannot be journaled.
+    pub fn reset_limits(&self, account: Option<&str>, names: BTreeSet<String>) -> Result<(), String> {
+        let id = account.map(|name| self.account(name)).transpose()?;
+        self.shared.commander.change(id, &Change::reset_limits(account, names)?)
+    }
+
+    /// Lines for operators when a gateway has started: the settings in the journal that its configuration does not
+    /// show.
+    pub fn lines_at_start(&self) -> Vec<String> {
+        let controls = self.shared.commander.controls().clone();
+        let mut lines: Vec<String> = killed_line(&self.killed()).into_iter().collect();
+        lines.extend(limit_lines(&controls, |account| self.name_of(account)));
+        lines
+    }
+
+    fn name_of(&self, account: AccountId) -> String {
+        self.shared.config.accounts[account.0 as usize].name.to_string()
+    }
+}
+
+/// Which kill switches are on; `*` stands for all accounts. `None`: no switch is on.
+pub(super) fn killed_line(killed: &[String]) -> Option<String> {
+    let whom = match killed {
+        [] => return None,
+        [all, ..] if all == "*" => "all accounts".to_owned(),
+        [one] => format!("account {one}"),
+        names => {
+            let named =
+                names.iter().take(KILLED_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+            match names.len().saturating_sub(KILLED_NAMED_MAX) {
+                0 => format!("accounts {named}"),
+                more => format!("accounts {named} and {more} more"),
+            }
+        }
+    };
+    let way_out = match killed {
+        [all, ..] if all == "*" => "all",
+        [one] => one.as_str(),
+        _ => "NAME",
+    };
+    Some(format!(
+        "the kill switch is on for {whom}: new orders are refused; `weir ctl kill {way_out} --off` ends that"
+    ))
+}
+
+/// A line for each limit of an operator that changes what the configuration says.
+fn limit_lines(controls: &Controls, name_of: impl Fn(AccountId) -> String) -> Vec<String> {
+    let overrides = controls.overrides();
+    let line = |(account, status): &(Option<AccountId>, LimitStatus)| {
+        let (whose, option) = match account.map(&name_of) {
+            Some(name) => (format!("account {name}"), format!(" --account {name}")),
+            None => ("accounts without own limits".to_owned(), String::new()),
+        };
+        let LimitStatus { name: limit, value, set_at_ns, without, .. } = status;
+        let (value, without) = (in_line(value), in_line(without.as_ref().unwrap_or(&Value::Null)));
+        format!(
+            "limit {limit} of {whose} is {value} instead of {without}: an operator set it on {}, and `weir ctl \
+             limits{option} --reset {limit}` takes it back",
+            time(set_at_ns.unwrap_or_default())
+        )
+    };
+    let mut lines: Vec<String> = overrides.iter().take(LIMIT_LINES_MAX).map(line).collect();
+    if overrides.len() > LIMIT_LINES_MAX {
+        let more = overrides.len() - LIMIT_LINES_MAX;
+        lines.push(format!(
+            "{more} more limits of operators stand instead of others; `weir ctl limits` shows them"
+        ));
+    }
+    lines
+}
+
+/// A value, however many symbols it has.
+fn in_line(value: &Value) -> String {
+    match value {
+        Value::Array(symbols) if symbols.len() > SYMBOLS_NAMED_MAX => format!("{} symbols", symbols.len()),
+        other => shown(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_account_limit_both_values_and_the_way_out() {
+        let file = Limits { shares_max: Some(10), ..Limits::default() };
+        let mut controls = Controls::of_file(&file, &[None, None]);
+        let set = |value: u32| {
+            let set = Map::from_iter([("shares_max".to_owned(), value.into())]);
+            Change::set_limits(None, set).expect("there is such a limit")
+        };
+        controls.apply(None, &set(50), 1_000_000_000);
+        controls.apply(Some(AccountId(1)), &set(70), 2_000_000_000);
+        let name_of = |account: AccountId| format!("C{:05}", account.0 + 1);
+        assert_eq!(
+            limit_lines(&controls, name_of),
+            [
+                "limit shares_max of accounts without own limits is 50 instead of 10: an operator set it on 1970-01-01 \
+                 00:00:01 UTC, and `weir ctl limits --reset shares_max` takes it back",
+                "limit shares_max of account C00002 is 70 instead of 50: an operator set it on 1970-01-01 00:00:02 UTC, \
+                 and `weir ctl limits --account C00002 --reset shares_max` takes it back",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_symbols_is_counted() {
+        let symbols =
+            |count: u32| (0..count).map(|number| format!("S{number}").into()).collect::<Vec<Value>>();
+        assert_eq!(in_line(&symbols(2).into()), "S0,S1");
+        assert_eq!(in_line(&symbols(11).into()), "11 symbols");
+    }
+
+    #[test]
+    fn so_many_limits_have_a_line_and_the_others_are_counted() {
+        let accounts = vec![None; 200];
+        let mut controls = Controls::of_file(&Limits { shares_max: Some(1), ..Limits::default() }, &accounts);
+        let values = [
+            "shares_max",
+            "notional_max",
+            "exposure_max",
+            "duplicates_max",
+            "orders_per_second",
+            "fat_finger_percent",
+        ];
+        for account in 0..200 {
+            let set = Map::from_iter(values.map(|name| (name.to_owned(), Value::from(7))));
+            let change = Change::set_limits(None, set).expect("there are such limits");
+            controls.apply(Some(AccountId(account)), &change, 1);
+        }
+        let lines = limit_lines(&controls, |account| account.0.to_string());
+        assert_eq!(lines.len(), LIMIT_LINES_MAX + 1);
+        let last = &lines[LIMIT_LINES_MAX];
+        assert!(last.starts_with("200 more limits of operators"), "{last}");
+    }
+
+    #[test]
+    fn a_line_names_who_is_stopped() {
+        let line =
+            |killed: &[&str]| killed_line(&killed.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(line(&[]), None);
+        let all = "the kill switch is on for all accounts: new orders are refused; `weir ctl kill all --off` ends that";
+        assert_eq!(line(&["*", "C00001"]).as_deref(), Some(all));
+        assert!(
+            line(&["C00001"])
+                .is_some_and(|line| line.contains("account C00001: ") && line.contains("C00001 --off"))
+        );
+        let many: Vec<String> = (0..12).map(|number| format!("C{number:05}")).collect();
+        let line = killed_line(&many).expect("it is on");
+        assert!(line.contains("C00000, C00001") && line.contains("C00009 and 2 more"), "{line}");
+    }
+}
