@@ -7,7 +7,7 @@ use weir_evidence::process::{ProcessSample, ThreadSample};
 use weir_record::{
     engine::ServerStats,
     latency::LatencySummary,
-    orders::{HandoffStats, HopStats, NodeStats, SessionStats},
+    orders::{HandoffStats, HopStats, JournalStats, NodeStats, SessionStats},
 };
 use weir_report::Language;
 
@@ -60,6 +60,12 @@ pub struct Node {
     pub upstreams_begun_anew: u64,
     /// Orders that ended without a message from their exchange.
     pub orders_expired: u64,
+    /// Whether the kill switch of all accounts is on.
+    pub is_everyone_killed: bool,
+    /// Accounts whose own kill switch is on.
+    pub accounts_killed: u64,
+    /// The journal of an exchange or a gateway.
+    pub journal: Option<JournalStats>,
     /// The sessions that were listed.
     pub sessions: Vec<Session>,
 }
@@ -266,6 +272,9 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
         upstreams_open: own.map_or(0, |node| node.upstreams_open),
         upstreams_begun_anew: own.map_or(0, |node| node.upstreams_begun_anew),
         orders_expired: own.map_or(0, |node| node.orders_expired),
+        is_everyone_killed: own.is_some_and(|node| node.is_everyone_killed),
+        accounts_killed: own.map_or(0, |node| node.accounts_killed),
+        journal: own.and_then(|node| node.journal.clone()),
         sessions: own.map(|node| sessions(&pair, &node.sessions)).unwrap_or_default(),
     }
 }

@@ -76,8 +76,38 @@ pub fn messages(frame: &Frame, language: Language) -> String {
         let cells = [&frame.time, &node.node, &total_received, &received, &total_sent, &sent, &backlog];
         text.push_str(&row(cells.map(String::as_str)));
     }
+    text.push_str(&alerts(frame, language));
     text.push_str(&rule());
     text
+}
+
+/// What keeps orders out although their server runs: a line each.
+pub fn alerts(frame: &Frame, language: Language) -> String {
+    frame.nodes.iter().map(|node| killed(node, language) + &journal(node, language)).collect()
+}
+
+/// That the journal has failed or stalls, or that its disk is nearly full; empty otherwise.
+fn journal(node: &Node, language: Language) -> String {
+    let (name, Some(journal)) = (&node.node, &node.journal) else { return String::new() };
+    let seconds = journal.waiting_ns / 1_000_000_000;
+    match (journal.failed, journal.is_stalled(), journal.files_scarce()) {
+        (true, ..) => {
+            localized!(language, "{name} journal failed\n", "{name} 저널 실패\n", "{name} 日志已失效\n")
+        }
+        (false, true, _) => localized!(
+            language,
+            "{name} journal: no answer of its disk for {seconds} s\n",
+            "{name} 저널: 디스크가 {seconds}초째 응답하지 않음\n",
+            "{name} 日志：磁盘已 {seconds} 秒没有应答\n"
+        ),
+        (false, false, Some(files)) => localized!(
+            language,
+            "{name} journal: room on its disk for {files} more files of each worker\n",
+            "{name} 저널: 디스크에 워커마다 파일 {files}개를 더 둘 자리만 남음\n",
+            "{name} 日志：磁盘只够每个工作线程再写 {files} 个文件\n"
+        ),
+        (false, false, None) => String::new(),
+    }
 }
 
 /// Why a target has no figures.
@@ -215,6 +245,26 @@ fn of_node(node: &Node, language: Language) -> String {
     text
 }
 
+/// Kill switches that are on; empty if there are none.
+fn killed(node: &Node, language: Language) -> String {
+    let (name, accounts) = (&node.node, node.accounts_killed);
+    match (node.is_everyone_killed, accounts) {
+        (false, 0) => String::new(),
+        (true, _) => localized!(
+            language,
+            "{name} kill switch on for all accounts\n",
+            "{name} 킬 스위치 켜짐: 모든 계좌\n",
+            "{name} 紧急停止已开启：所有账户\n"
+        ),
+        (false, _) => localized!(
+            language,
+            "{name} kill switch on, accounts {accounts}\n",
+            "{name} 킬 스위치 켜짐: 계좌 {accounts}개\n",
+            "{name} 紧急停止已开启：{accounts} 个账户\n"
+        ),
+    }
+}
+
 fn rate(per_second: Option<f64>) -> String {
     per_second.map_or_else(|| ABSENT.to_owned(), |rate| grouped(rate.round() as u64))
 }
@@ -273,6 +323,8 @@ fn session_words(session: &Session, language: Language) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_record::orders::JournalStats;
+
     use super::*;
 
     #[test]
@@ -345,6 +397,45 @@ mod tests {
         GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind, UserRefNum 7, 134 B queued
         ");
         assert_eq!(orders(&frame::frame(None, &snapshot(1, vec![silent(1)])), EN), "");
+    }
+
+    #[test]
+    fn a_kill_switch_that_is_on_has_a_line() {
+        let with = |is_everyone_killed, accounts_killed| {
+            let mut frame = made::second();
+            frame.nodes[0].is_everyone_killed = is_everyone_killed;
+            frame.nodes[0].accounts_killed = accounts_killed;
+            frame
+        };
+        assert_eq!(alerts(&with(false, 0), EN), "");
+        assert_eq!(alerts(&with(false, 3), EN), "GATEWAY kill switch on, accounts 3\n");
+        let everyone = with(true, 3);
+        for language in Language::ALL {
+            let line = alerts(&everyone, language);
+            assert!(messages(&everyone, language).contains(&line) && line.lines().count() == 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_journal_in_trouble_has_a_line() {
+        let line = |journal: JournalStats, language| {
+            let mut frame = made::second();
+            frame.nodes[0].journal = Some(journal);
+            alerts(&frame, language)
+        };
+        let works =
+            JournalStats { waiting_ns: 1_999_999_999, files_left: Some(3), ..JournalStats::default() };
+        let stalls = JournalStats { waiting_ns: 12_345_678_901, files_left: Some(0), ..works.clone() };
+        assert_eq!(line(works.clone(), EN), "");
+        assert_eq!(line(stalls.clone(), EN), "GATEWAY journal: no answer of its disk for 12 s\n");
+        let full = JournalStats { files_left: Some(2), ..works.clone() };
+        let expected = "GATEWAY journal: room on its disk for 2 more files of each worker\n";
+        assert_eq!(line(full.clone(), EN), expected);
+        assert_eq!(line(JournalStats { failed: true, ..stalls.clone() }, EN), "GATEWAY journal failed\n");
+        for language in Language::ALL {
+            assert_eq!(line(stalls.clone(), language).lines().count(), 1);
+            assert_eq!(line(full.clone(), language).lines().count(), 1);
+        }
     }
 
     #[test]

@@ -104,14 +104,17 @@ const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 /// Draws everything.
 pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, language: Language) {
     let nodes = u16::try_from(frame.nodes.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let alerts = lines::alerts(frame, language);
     let areas = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::try_from(alerts.lines().count()).unwrap_or(u16::MAX)),
         Constraint::Length(nodes),
         Constraint::Min(3),
         Constraint::Length(1),
     ]);
-    let [title, messages, lower, help] = areas.areas(canvas.area());
+    let [title, alarm, messages, lower, help] = areas.areas(canvas.area());
     canvas.render_widget(Line::styled(title_words(frame, keys, language), BOLD), title);
+    canvas.render_widget(Paragraph::new(alerts).style(BOLD), alarm);
     canvas.render_widget(Paragraph::new(message_table(frame, messages.width, language)), messages);
     match keys.page {
         Page::Threads => thread_table(canvas, frame, keys, lower, language),
@@ -302,6 +305,14 @@ mod tests {
 
         q quit   s sort   tab threads/orders   j k scroll   p pause
         ");
+    }
+
+    #[test]
+    fn a_kill_switch_that_is_on_stands_above_everything() {
+        let mut frame = made::second();
+        frame.nodes[0].is_everyone_killed = true;
+        let text = drawn_on(80, &frame, &Keys::default());
+        assert_eq!(text.lines().nth(1), Some("GATEWAY kill switch on for all accounts"), "{text}");
     }
 
     #[test]

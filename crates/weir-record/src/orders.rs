@@ -45,6 +45,10 @@ pub struct NodeStats {
     /// Orders that ended without a word of their exchange: with its session, too old to be sent again, or given up
     /// (gateway only).
     pub orders_expired: u64,
+    /// Whether the kill switch of all accounts is on (gateway only).
+    pub is_everyone_killed: bool,
+    /// Accounts whose own kill switch is on (gateway only).
+    pub accounts_killed: u64,
     /// Orders refused, by OUCH reason in words.
     pub rejects: BTreeMap<String, u64>,
     /// Connections ended for breaking the protocol, by kind.
@@ -113,6 +117,28 @@ pub struct JournalStats {
     pub records_per_commit_max: u64,
     /// True once a write or sync has failed: nothing is acknowledged any more.
     pub failed: bool,
+    /// How long the commit under way has been, in nanoseconds: the longest of all workers; 0 if there is none.
+    pub waiting_ns: u64,
+    /// Further files of each worker that the disk has room for; absent if that is not watched.
+    pub files_left: Option<u64>,
+}
+
+impl JournalStats {
+    /// A disk that takes longer for one commit has stalled.
+    pub const STALLED_NS: u64 = 2_000_000_000;
+
+    /// With this many files left a disk is nearly full.
+    pub const FILES_SCARCE: u64 = 2;
+
+    /// Whether the disk of a journal has stalled.
+    pub fn is_stalled(&self) -> bool {
+        self.waiting_ns >= Self::STALLED_NS
+    }
+
+    /// The files left, if they are few.
+    pub fn files_scarce(&self) -> Option<u64> {
+        self.files_left.filter(|files| *files <= Self::FILES_SCARCE)
+    }
 }
 
 /// Times between two points on an order's way.

@@ -366,6 +366,7 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             let stats = control.node_stats();
             Ok(ControlResponse {
                 session: Some(control.orders().session().to_string()),
+                killed: Some(control.killed()),
                 sessions: Some(stats.sessions),
                 sessions_open: Some(stats.sessions_open),
                 upstreams: Some(control.upstreams()),

@@ -6,7 +6,7 @@ use weir_proto::exposition::{
 };
 use weir_record::{engine::ServerStats, orders::NodeStats};
 
-use super::GatewayControl;
+use super::{GatewayControl, operator_settings::killed_line};
 use crate::metrics::{self, Source};
 
 impl Source for GatewayControl {
@@ -17,6 +17,11 @@ impl Source for GatewayControl {
     fn health(&self) -> Result<(), String> {
         // This calls the type's inherent method.
         GatewayControl::health(self)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let remark = self.orders.node_stats().journal.as_ref().and_then(metrics::journal_remark);
+        killed_line(&self.killed()).into_iter().chain(remark).collect()
     }
 }
 
@@ -90,6 +95,10 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     }
     text.one("weir_orders_open", Gauge, "Orders that may be open upstream.", facts.open_orders);
     text.one("weir_orders_unanswered", Gauge, "Orders sent upstream and not answered.", facts.unanswered);
+    text.family("weir_kill_switches", Gauge, "Kill switches that are on.");
+    for (scope, count) in [("all", u64::from(node.is_everyone_killed)), ("account", node.accounts_killed)] {
+        text.sample("weir_kill_switches", &[("scope", scope)], count);
+    }
     text.family("weir_upstream_up", Gauge, "Whether orders can be sent.");
     for (venue, worker, is_open) in &facts.upstreams {
         let labels = [("venue", venue.as_str()), ("worker", &worker.to_string())];
@@ -119,7 +128,7 @@ mod tests {
             sent: 20,
             orders: 10,
             handoff: Some(HandoffStats { strategy: "mesh".into(), pushed: 7, ..HandoffStats::default() }),
-            journal: Some(JournalStats { records: 5, ..JournalStats::default() }),
+            journal: Some(JournalStats { records: 5, files_left: Some(3), ..JournalStats::default() }),
             hops: vec![HopStats {
                 hop: "upstream".into(),
                 latency: LatencySummary::from_histogram(&histogram),
@@ -218,6 +227,15 @@ mod tests {
             r#"weir_session_sent_sequence{session="C00001"} 9"#,
             r#"weir_handoff_pushed_total{strategy="mesh"} 7"#,
         ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn kill_switches_are_counted() {
+        let node = NodeStats { is_everyone_killed: true, accounts_killed: 2, ..snapshot() };
+        let text = render(&node, &ServerStats::default(), &Facts::default());
+        for line in [r#"weir_kill_switches{scope="all"} 1"#, r#"weir_kill_switches{scope="account"} 2"#] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
     }

@@ -51,7 +51,7 @@ use super::{
 use crate::{
     counter::Counter,
     journal::Level,
-    metrics::{DRAINING, JOURNAL_FAILED},
+    metrics::{DRAINING, JOURNAL_FAILED, journal_trouble},
     orders::{
         AccountConfig, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, SessionStore,
         recover_with_removed,
@@ -99,6 +99,11 @@ impl GatewayState {
         stats.upstreams_open = count(|counters| &counters.upstreams_open);
         stats.upstreams_begun_anew = count(|counters| &counters.begun_anew);
         stats.orders_expired = count(|counters| &counters.expired);
+        {
+            let controls = self.commander.controls();
+            stats.is_everyone_killed = controls.is_everyone_killed;
+            stats.accounts_killed = controls.killed.len() as u64;
+        }
         stats.hops = summarize(&self.hops);
         if self.common.hands_off {
             let mut sum = HandoffStats {
@@ -639,8 +644,11 @@ impl GatewayControl {
             return Err(DRAINING.into());
         }
         let has_failed = total(&self.shared.common.counters, |counters| &counters.has_failed) > 0;
-        if has_failed || self.orders.node_stats().journal.is_some_and(|journal| journal.failed) {
+        if has_failed {
             return Err(JOURNAL_FAILED.into());
+        }
+        if let Some(trouble) = self.orders.node_stats().journal.as_ref().and_then(journal_trouble) {
+            return Err(trouble);
         }
         if self.upstreams().iter().any(|upstream| upstream.is_open) {
             return Ok(());

@@ -42,6 +42,7 @@ mod recover;
 mod segment;
 mod waiting;
 mod walk;
+pub(crate) mod watch;
 mod writer;
 
 use std::{fmt, io, path::PathBuf, str::FromStr, sync::Arc};

@@ -141,7 +141,7 @@ impl Journal {
             waiting_for_failure: WaitList::default(),
             callbacks: RefCell::default(),
             work: Rc::default(),
-            counters: Arc::new(JournalCounters::new(config.level, durable)),
+            counters: Arc::new(JournalCounters::new(config.worker, config.level, durable)),
         }))
     }
 
@@ -330,6 +330,7 @@ impl Journal {
 
     async fn commit(&self, disk: &Rc<Disk>, mut batch: Batch) -> Result<(), Failure> {
         let begun = monotonic();
+        self.counters.begin(begun);
         let end = batch.end();
         let segment = disk.segment(batch.at.segment).await?;
         let bytes = disk.write(&segment, batch.at.offset, std::mem::take(&mut batch.bytes)).await?;

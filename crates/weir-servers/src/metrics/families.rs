@@ -185,6 +185,12 @@ fn journal(text: &mut Exposition, node: &NodeStats) {
         text.one(name, Counter, help, value);
     }
     text.one("weir_journal_failed", Gauge, "1 once nothing is durable any more.", u8::from(journal.failed));
+    let help = "Time of the commit under way, the longest of all workers.";
+    text.one("weir_journal_waiting_seconds", Gauge, help, journal.waiting_ns as f64 / 1e9);
+    if let Some(files_left) = journal.files_left {
+        let help = "Further files of each worker that the disk has room for.";
+        text.one("weir_journal_files_left", Gauge, help, files_left);
+    }
 }
 
 fn files(text: &mut Exposition, files: &FileCacheStats) {

@@ -113,10 +113,18 @@ fn found(request: &ScrapeRequest, source: &dyn Source) -> (u16, &'static str, &'
             (421, "Misdirected Request", TEXT, text.to_owned())
         }
         "/metrics" => (200, "OK", exposition::CONTENT_TYPE, source.metrics()),
-        "/healthz" => match source.health() {
-            Ok(()) => (200, "OK", TEXT, "ok\n".to_owned()),
-            Err(reason) => (503, "Service Unavailable", TEXT, format!("{reason}\n")),
-        },
+        "/healthz" => {
+            let (status, phrase, first) = match source.health() {
+                Ok(()) => (200, "OK", "ok".to_owned()),
+                Err(reason) => (503, "Service Unavailable", reason),
+            };
+            let mut text = String::new();
+            for line in std::iter::once(first).chain(source.remarks()) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+            (status, phrase, TEXT, text)
+        }
         _ => (404, "Not Found", TEXT, "/metrics or /healthz\n".to_owned()),
     }
 }

@@ -78,7 +78,7 @@ pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
     AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
 };
-pub use server::{LocalOrders, OrdersControl, OrdersServer};
+pub use server::{JournalsWatch, LocalOrders, OrdersControl, OrdersServer};
 pub use store::SessionStore;
 
 pub(crate) use known_numbers::KnownNumbers;

@@ -30,6 +30,7 @@ use super::{
     recover,
     worker::{OrdersState, ServerShape, Worker, session_name},
 };
+use crate::journal::watch::{DiskRoom, JournalLook, JournalWatch};
 
 /// How long the sessions of a [`LocalOrders`] may take to end.
 const LOCAL_DRAIN_LIMIT: Duration = Duration::from_secs(20);
@@ -201,6 +202,18 @@ impl OrdersControl {
         self.shared.config.lines.take()
     }
 
+    /// Starts to watch the disk of the journals. `None`: there is no journal.
+    pub fn watch_journals(&self) -> Option<JournalsWatch> {
+        let (directory, _) = self.shared.config.active_journal()?;
+        if self.shared.room.get().is_none()
+            && let Ok(room) = DiskRoom::watch(directory, self.shared.config.journal_segment_bytes)
+        {
+            // Of two at one time one is enough. Without a thread, only stalls are seen.
+            let _ = self.shared.room.set(room);
+        }
+        Some(JournalsWatch { shared: Arc::clone(&self.shared), watch: JournalWatch::default() })
+    }
+
     /// Name of the session that clients can join.
     pub fn session(&self) -> Name<10> {
         self.shared.session
@@ -301,9 +314,31 @@ fn node_stats(shared: &OrdersState) -> NodeStats {
     if !journals.is_empty() {
         let mut sum = JournalStats::default();
         journals.iter().for_each(|journal| journal.add_to(&mut sum));
+        sum.files_left = shared.room.get().and_then(|room| room.files_left(shared.workers));
         stats.journal = Some(sum);
     }
     stats
+}
+
+/// Watches the disk of a server's journals; see [`OrdersControl::watch_journals`].
+#[derive(Debug)]
+pub struct JournalsWatch {
+    shared: Arc<OrdersState>,
+    watch: JournalWatch,
+}
+
+impl JournalsWatch {
+    /// Lines for operators: that a disk has stalled, works again, or is nearly full. Call it every second.
+    pub fn look(&mut self) -> Vec<String> {
+        let now = monotonic();
+        let journals = self.shared.journals();
+        let works = journals.iter().filter(|journal| !journal.is_failed());
+        let seen = JournalLook {
+            waiting_ns: works.map(|journal| (journal.worker(), journal.waiting_ns(now))).collect(),
+            files_left: self.shared.room.get().and_then(|room| room.files_left(self.shared.workers)),
+        };
+        self.watch.look(&seen)
+    }
 }
 
 /// The sessions of one worker inside the caller's runtime: for programs with their own runtime, and for the

@@ -9,7 +9,7 @@ use std::{
     pin::pin,
     rc::Rc,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -41,7 +41,7 @@ use super::{
 use crate::notify::Notify;
 use crate::{
     connection_timer::ConnectionTimer,
-    journal::{Journal, JournalConfig, JournalCounters, faults::Operation},
+    journal::{Journal, JournalConfig, JournalCounters, faults::Operation, watch::DiskRoom},
 };
 
 /// Connections that may be on their way to one worker.
@@ -131,6 +131,8 @@ pub(super) struct OrdersState {
     commands: Vec<MailboxSender<Command>>,
     inboxes: Mutex<Vec<Option<MailboxReceiver<Command>>>>,
     journals: Mutex<Vec<Arc<JournalCounters>>>,
+    /// The room on the disk of the journals, once it is watched.
+    pub(super) room: OnceLock<DiskRoom>,
     handoffs: Mutex<Vec<Arc<HandoffCounters>>>,
 }
 
@@ -181,6 +183,7 @@ impl OrdersState {
             commands,
             inboxes: Mutex::new(inboxes.into_iter().map(Some).collect()),
             journals: Mutex::default(),
+            room: OnceLock::new(),
             handoffs: Mutex::default(),
             recovery,
             config,

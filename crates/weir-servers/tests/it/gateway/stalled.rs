@@ -107,13 +107,18 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
         std::thread::scope(|scope| {
             let killing = scope.spawn(|| control.kill(Some("C00001"), true));
             confirm_through(&mut session, 3);
-            assert_eq!(control.health(), Ok(()), "it has not failed");
+            eventually("it says that it stalls", || {
+                control
+                    .health()
+                    .is_err_and(|reason| reason.starts_with("the journal's disk has not answered for"))
+            });
             let looks = LOOKS.load(SeqCst);
             eventually("the sync is under way still", || LOOKS.load(SeqCst) > looks);
             IS_HELD.store(false, SeqCst);
             let cancels = killing.join().expect("it ends").expect("it is kept").remove(0);
             assert_eq!(cancels.expired, 1, "the order that waited: {cancels:?}");
         });
+        assert_eq!(control.health(), Ok(()), "it has not failed");
         assert_eq!(ends(&mut trader, 4), (vec![1, 2, 3], vec![4]));
         assert_eq!(control.kill(Some("C00001"), false), Ok(Vec::new()));
         trader.send(&[order(5, 77)]);

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
 
 fn running(server: OrdersServer) -> Running {
     let control = server.control();
-    super::tell_lines(control.lines());
+    super::tell_lines(&control);
     let node = Arc::new(move |stats: &mut ServerStats| stats.node = Some(control.node_stats()));
     Running::orders(server, node, None, || {})
 }

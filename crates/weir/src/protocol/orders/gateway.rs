@@ -54,7 +54,7 @@ fn running(
 ) -> Running {
     let handle = gateway.control();
     handle.lines_at_start().iter().for_each(|line| output::tell(line));
-    super::tell_lines(gateway.control().notices());
+    super::tell_lines(handle.orders());
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
         // Without these threads the gateway still works.
