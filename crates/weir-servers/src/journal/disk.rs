@@ -6,7 +6,8 @@
 //! stalls, and there is no way to know in advance (ext4 refuses `RWF_NOWAIT` for such writes). Cancels, heartbeats
 //! and the kill switch would wait with it. The next segment is created while the current one fills, so that a change
 //! of segments adds nothing to a commit. If no file descriptor is free, the creation is retried, and waited for if
-//! necessary, until others are closed.
+//! necessary, until others are closed. If the disk is full, it is retried until the segment is needed: an operator may
+//! make room meanwhile.
 //!
 //! The lock covers everyone who may still write or change names in the folder: this journal, and each write and
 //! rename that is in flight when it is dropped. A stalled disk may finish such an operation long after its runtime
@@ -15,7 +16,7 @@
 
 use std::{
     any::Any,
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     future::poll_fn,
     io,
@@ -30,7 +31,7 @@ use rustix::io::Errno;
 use weir_engine::{
     JoinHandle,
     fs::{File, READ_BYTES_MAX},
-    time,
+    time::{self, Instant},
 };
 
 use super::{
@@ -48,6 +49,12 @@ const READERS_MAX: usize = 4;
 /// How long a needed segment may wait for a file descriptor, and how often it tries.
 const DESCRIPTOR_WAIT_MAX: Duration = Duration::from_secs(5);
 const DESCRIPTOR_LOOK: Duration = Duration::from_millis(20);
+
+/// How often a segment is tried again on a full disk.
+const ROOM_LOOK: Duration = Duration::from_secs(1);
+
+/// The step that creates a segment, in words.
+const MAKE: &str = "make it";
 
 /// How often a test is asked whether it still delays an operation.
 const HOLD_LOOK: Duration = Duration::from_millis(1);
@@ -80,6 +87,8 @@ pub(super) struct Disk {
     /// `None` until the first segment exists.
     active: RefCell<Option<Rc<Segment>>>,
     spare: RefCell<Spare>,
+    /// Before this time no spare segment is created, because the disk was full.
+    spare_not_before: Cell<Instant>,
     /// The task that creates the spare segment.
     making: RefCell<Option<JoinHandle<()>>>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
@@ -109,6 +118,7 @@ impl Disk {
             faults,
             active: RefCell::new(None),
             spare: RefCell::new(Spare::None),
+            spare_not_before: Cell::new(Instant::from_nanos(0)),
             making: RefCell::new(None),
             readers: RefCell::default(),
             lock,
@@ -206,7 +216,7 @@ impl Disk {
             }
             _ => return,
         };
-        if !matches!(*self.spare.borrow(), Spare::None) {
+        if !matches!(*self.spare.borrow(), Spare::None) || time::now() < self.spare_not_before.get() {
             return;
         }
         *self.spare.borrow_mut() = Spare::Making(None);
@@ -216,6 +226,10 @@ impl Disk {
                 Ok(segment) => Spare::Ready(segment),
                 // The next batch tries again.
                 Err(failure) if wants_descriptor(&failure) => Spare::None,
+                Err(failure) if wants_room(&failure) => {
+                    disk.spare_not_before.set(time::now() + ROOM_LOOK);
+                    Spare::None
+                }
                 Err(failure) => Spare::Failed(failure),
             };
             if let Spare::Making(Some(waiting)) = disk.spare.replace(made) {
@@ -256,7 +270,7 @@ impl Disk {
             let file = path.clone();
             move |source| Failure { file, doing, source }
         };
-        self.allow(Operation::Create { segment: number }).await.map_err(failed("make it"))?;
+        self.allow(Operation::Create { segment: number }).await.map_err(failed(MAKE))?;
         // Get every descriptor before the segment has its name: if one is missing, the segment can then be created
         // again.
         let directory = match self.level {
@@ -267,7 +281,7 @@ impl Disk {
         let made = segment::create(&self.directory, header, self.hold())
             .await
             .map(|file| Segment { number, bytes: header.bytes, path: path.clone(), file })
-            .map_err(failed("make it"))?;
+            .map_err(failed(MAKE))?;
         if self.level == Level::Disk {
             self.sync(&made).await?;
         }
@@ -367,6 +381,13 @@ impl Disk {
 fn wants_descriptor(failure: &Failure) -> bool {
     let code = failure.source.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|wanting| code == Some(wanting.raw_os_error()))
+}
+
+/// Whether a segment could not be created because its disk, or a quota there, is full. After any other step its state
+/// is unknown.
+fn wants_room(failure: &Failure) -> bool {
+    let code = failure.source.raw_os_error();
+    failure.doing == MAKE && [Errno::NOSPC, Errno::DQUOT].iter().any(|full| code == Some(full.raw_os_error()))
 }
 
 fn damaged(path: &Path, at: Position, damage: &record::Damage) -> io::Error {

@@ -175,8 +175,8 @@ fn everything_fails_once(driver: Driver, nths: &[usize]) {
         ("part", is_write, Level::Os, Some(333), ENOSPC),
         ("part-disk", is_write, Level::Disk, Some(8), EIO),
         ("sync", is_sync, Level::Disk, None, EIO),
-        ("create", is_create, Level::Os, None, ENOSPC),
-        ("create-disk", is_create, Level::Disk, None, ENOSPC),
+        ("create", is_create, Level::Os, None, EIO),
+        ("create-disk", is_create, Level::Disk, None, EIO),
         ("directory", is_directory, Level::Disk, None, EIO),
     ];
     for (name, kind, level, part, errno) in kinds {
@@ -202,16 +202,62 @@ fn each_of_the_first_operations_may_fail() {
 
 /// Refuses this many segments after the first for lack of a descriptor.
 fn without_descriptors(count: usize) -> (Faults, Rc<Cell<usize>>) {
+    without(EMFILE, count)
+}
+
+/// Refuses this many segments after the first with an error.
+fn without(errno: i32, count: usize) -> (Faults, Rc<Cell<usize>>) {
     let refused = Rc::new(Cell::new(0));
     let counted = Rc::clone(&refused);
     let judge = move |operation: &Operation| match operation {
         Operation::Create { segment: 2.. } if counted.get() < count => {
             counted.set(counted.get() + 1);
-            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+            Verdict::Refuse(io::Error::from_raw_os_error(errno))
         }
         _ => Verdict::Pass,
     };
     (Rc::new(judge), refused)
+}
+
+#[test]
+fn room_that_is_made_on_a_full_disk_before_the_next_segment_is_needed_is_found() {
+    const DQUOT: i32 = 122;
+    for (level, errno, count) in
+        [(Level::Os, ENOSPC, 2), (Level::Disk, DQUOT, 2), (Level::Os, ENOSPC, usize::MAX)]
+    {
+        let folder = Folder::in_memory(&format!("room-{level:?}-{count}"));
+        on(Driver::Sim, async {
+            let (faults, refused) = without(errno, count);
+            let (_, recovered) = recover(&folder).expect("it is empty");
+            let opened = Journal::open_with_faults(folder.config(level), &recovered, faults).await;
+            let journal = opened.expect("the first segment is made");
+            journal.start();
+            let mut entries = Vec::new();
+            let outcome = loop {
+                entries.push(append(&journal, &[3; 100]));
+                let outcome = journal.committed(journal.last()).await;
+                if outcome.is_err() || folder.segments().len() == 3 {
+                    break outcome;
+                }
+                // It is tried again once a second.
+                weir_engine::time::sleep(Duration::from_millis(600)).await;
+            };
+            match outcome {
+                Ok(()) => {
+                    assert_eq!(refused.get(), count);
+                    journal.close().await;
+                }
+                Err(error) => {
+                    assert!(count == usize::MAX && error.to_string().contains("os error 28"), "{error}");
+                    assert!((3..30).contains(&refused.get()), "{}", refused.get());
+                    entries.truncate(journal.durable() as usize);
+                }
+            }
+            drop((journal, recovered));
+            let (found, _) = recover(&folder).expect("it is whole");
+            assert!(found == entries, "{} of {}", found.len(), entries.len());
+        });
+    }
 }
 
 #[test]

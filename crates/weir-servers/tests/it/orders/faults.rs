@@ -23,17 +23,15 @@ use super::{
 };
 
 const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
 
 /// Orders that are sent together.
 const TOGETHER: u32 = 7;
 
-/// The failing operation, and its error.
+/// The failing operation.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Write,
     Sync,
-    /// The disk is full.
     Create,
 }
 
@@ -55,9 +53,10 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
         return Verdict::Pass;
     }
     let (fault, _) = FAULTS[FAULT.load(SeqCst)];
-    let errno = match (fault, operation) {
-        (Fault::Write, Operation::Write { .. }) | (Fault::Sync, Operation::Sync { .. }) => EIO,
-        (Fault::Create, Operation::Create { .. }) => ENOSPC,
+    match (fault, operation) {
+        (Fault::Write, Operation::Write { .. })
+        | (Fault::Sync, Operation::Sync { .. })
+        | (Fault::Create, Operation::Create { .. }) => {}
         _ => {
             let is_write = matches!(operation, Operation::Write { .. });
             // A segment that cannot be created beside the commits is a failure only when it is needed.
@@ -65,9 +64,9 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
             WRITES_AFTER.fetch_add(usize::from(is_write && counts), SeqCst);
             return Verdict::Pass;
         }
-    };
+    }
     WRITES_AFTER.fetch_add(usize::from(HAS_STRUCK.swap(true, SeqCst)), SeqCst);
-    Verdict::Refuse(io::Error::from_raw_os_error(errno))
+    Verdict::Refuse(io::Error::from_raw_os_error(EIO))
 }
 
 async fn expect_notice(client: &mut Client) {
