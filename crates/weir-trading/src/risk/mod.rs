@@ -4,13 +4,13 @@
 //! New orders and replacements are checked. **Cancels and modifications are not**: an account may always reduce its
 //! risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of an order. So a
 //! modification that asks for more shares than its order can have is refused. If a venue should still make an order
-//! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown,
-//! and the venue decides. A symbol is compared in one form ([`Symbol::canonical`]), so that writing it differently
-//! passes no limit; it gets that form where an order or a limit comes in. The rates are checked first, so that a refused order uses them too. A replacement does not
-//! name its symbol; the symbol is known for followed orders: orders are followed always
-//! ([`RiskConfig::follows_orders`]), or while a limit needs it. If a limit needs it and not every order was followed,
-//! the replacement of an unknown order is refused. If a value is limited, an order at any price without a reference
-//! price is refused: its value is unknown.
+//! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown, and
+//! the venue decides. A symbol is compared in one form ([`Symbol::canonical`]), so that writing it differently passes
+//! no limit; it gets that form where an order or a limit comes in. The rates are checked first, so that a refused order
+//! uses them too. A replacement does not name its symbol; the symbol is known for followed orders: orders are followed
+//! always ([`RiskConfig::follows_orders`]), or while a limit needs it. If a limit needs it and not every order was
+//! followed, the replacement of an unknown order is refused. If a value is limited, an order at any price without a
+//! reference price is refused: its value is unknown.
 //!
 //! Exposure is the value of an account's live orders plus the value of its executions since the state was created.
 //! Orders and executions from before count as far as they were restored ([`RiskState::restore`],

@@ -25,11 +25,11 @@ pub(crate) enum CtlTask {
         /// exposure_max, restricted (symbols with commas between)
         #[arg(value_name = "KEY=VALUE")]
         changes: Vec<String>,
-        /// Take back what was set with this command, all of it or the limits that are named (KEY): the file's hold again
+        /// Take back what was set with this command, all of it or the named limits (KEY): the file's hold again
         #[arg(long)]
         reset: bool,
     },
-    /// Show the reference prices of orders, or set some: weir ctl references WEIR=12.50
+    /// Show the prices from which the distance of an order is measured, or set some: weir ctl references WEIR=12.50
     References {
         /// Symbols with prices, in units of the currency; off takes one away. Each holds until the next trade
         #[arg(value_name = "SYMBOL=PRICE")]
@@ -39,7 +39,7 @@ pub(crate) enum CtlTask {
     Kill {
         /// Account, or all
         account: String,
-        /// End the stop: orders are taken again
+        /// End it: orders are taken again
         #[arg(long)]
         off: bool,
     },

@@ -46,6 +46,23 @@ pub fn rejected(trader: &mut Trader) -> (u32, u16) {
     }
 }
 
+/// The kill switch and the limit of the first account are shown wherever an operator looks.
+fn expect_shown(gateway: &GatewayServer, path: &Path) {
+    let lines = gateway.control().lines_at_start();
+    let [killed, limited] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(killed.starts_with("the kill switch is on for account C00001"), "{killed}");
+    assert!(limited.starts_with("limit shares_max of account C00001 is 60 instead of off"), "{limited}");
+    let page = get(health_page(gateway), "/healthz");
+    assert!(
+        page.starts_with("HTTP/1.1 200 ") && page.ends_with(&format!("\r\n\r\nok\n{killed}\n")),
+        "{page}"
+    );
+    let socket = ControlSocket::bind(path).expect("the path is free");
+    let open = socket.answer(gateway.control()).expect("a thread");
+    assert_eq!(ask(path, r#"{"command":"sessions"}"#).killed, Some(vec!["C00001".to_owned()]));
+    drop(open);
+}
+
 #[test]
 fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
     for driver in drivers() {
@@ -93,19 +110,7 @@ fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
 
         let second = gateway(driver, 2, config());
         assert_eq!(second.control().killed(), ["C00001"]);
-        let lines = second.control().lines_at_start();
-        let [killed, limited] = lines.as_slice() else { panic!("{lines:?}") };
-        assert!(killed.starts_with("the kill switch is on for account C00001"), "{killed}");
-        assert!(limited.starts_with("limit shares_max of account C00001 is 60 instead of off"), "{limited}");
-        let page = get(health_page(&second), "/healthz");
-        assert!(
-            page.starts_with("HTTP/1.1 200 ") && page.ends_with(&format!("\r\n\r\nok\n{killed}\n")),
-            "{page}"
-        );
-        let socket = ControlSocket::bind(&path).expect("the path is free");
-        let open = socket.answer(second.control()).expect("a thread");
-        assert_eq!(ask(&path, r#"{"command":"sessions"}"#).killed, Some(vec!["C00001".to_owned()]));
-        drop(open);
+        expect_shown(&second, &path);
         assert_eq!(second.control().limits(Some("C00001")).map(|limits| limits.shares_max), Ok(Some(60)));
         let mut trader = Trader::login(&second, "C00001", 0);
         trader.send(&[order(5, 1)]);
