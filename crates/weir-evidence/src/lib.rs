@@ -11,6 +11,7 @@ pub mod control_group;
 pub mod edge;
 pub mod foreign;
 pub mod listener;
+pub mod load_link;
 pub mod memory;
 pub mod network;
 pub mod process;

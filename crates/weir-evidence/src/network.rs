@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_record::machine::NetworkCounters;
+use weir_record::machine::{LinkCounters, NetworkCounters};
 
 use crate::{files, parse};
 
@@ -84,7 +84,15 @@ fn counters(snmp: &str, netstat: &str) -> NetworkCounters {
         listen_drops: counter(netstat, "TcpExt", "ListenDrops"),
         tcp_retransmits: counter(snmp, "Tcp", "RetransSegs"),
         syn_retransmits: counter(netstat, "TcpExt", "TCPSynRetrans"),
+        link: LinkCounters::default(),
     }
+}
+
+/// The counters now, with those of the interface that carries the load, if it is named.
+pub fn read_with_link(interface: Option<&str>) -> NetworkCounters {
+    let devices = || files::read_text("/proc/net/dev").unwrap_or_default();
+    let link = interface.and_then(|name| parse::interface_counters(&devices(), name)).unwrap_or_default();
+    NetworkCounters { link, ..read() }
 }
 
 #[cfg(test)]
@@ -114,12 +122,30 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_counted_at_the_interface_that_is_named() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let before = read_with_link(Some("lo"));
+        socket.send_to(b"x", socket.local_addr().expect("it is bound")).expect("loopback takes it");
+        let since = read_with_link(Some("lo")).since(&before);
+        assert!(since.link.packets >= 2, "sent and received: {since:?}");
+        assert_eq!(
+            [read_with_link(None).link, read_with_link(Some("none")).link],
+            [LinkCounters::default(); 2]
+        );
+    }
+
+    #[test]
     fn counters_are_found_by_name() {
         let snmp = "Tcp: RtoAlgorithm RetransSegs InErrs\nTcp: 1 17 0\n";
         let netstat =
             "TcpExt: ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 3 4 5\nIpExt: InOctets\nIpExt: 9\n";
-        let expected =
-            NetworkCounters { listen_overflows: 3, listen_drops: 4, tcp_retransmits: 17, syn_retransmits: 5 };
+        let expected = NetworkCounters {
+            listen_overflows: 3,
+            listen_drops: 4,
+            tcp_retransmits: 17,
+            syn_retransmits: 5,
+            link: LinkCounters::default(),
+        };
         assert_eq!(counters(snmp, netstat), expected);
         let sent = "Tcp: InSegs OutSegs\nTcp: 5 6\n";
         assert_eq!((segments(sent, netstat), segments(snmp, netstat)), (6, 0));

@@ -1,5 +1,6 @@
 //! The formats of /proc and /sys as pure functions. Text that does not fit gives `None` or less, never a panic.
 
+use weir_record::machine::LinkCounters;
 use weir_sys::process_stat::ProcessStat;
 
 /// Larger numbers are not CPUs on any Linux (`NR_CPUS` ends at 8192); keeps a broken list from filling memory.
@@ -82,6 +83,21 @@ pub(crate) fn network_counter(text: &str, group: &str, name: &str) -> Option<u64
     });
     let position = lines.next()?.split_ascii_whitespace().position(|found| found == name)?;
     lines.next()?.split_ascii_whitespace().nth(position)?.parse().ok()
+}
+
+/// Packets of an interface in `/proc/net/dev`, received and sent: all of them, and those that were dropped or found a
+/// full ring.
+pub(crate) fn interface_counters(text: &str, interface: &str) -> Option<LinkCounters> {
+    let line = text.lines().find_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        (name.trim() == interface).then_some(rest)
+    })?;
+    let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
+    // Of eight columns each: bytes, packets, errors, drops, full rings and three more.
+    let sum = |places: &[usize]| -> Option<u64> {
+        places.iter().try_fold(0_u64, |sum, place| Some(sum.saturating_add(*columns.get(*place)?)))
+    };
+    Some(LinkCounters { packets: sum(&[1, 9])?, drops: sum(&[3, 4, 11, 12])? })
 }
 
 /// Two numbers with white space between them (`ip_local_port_range`).
@@ -167,6 +183,16 @@ mod tests {
         assert_eq!(network_counter("Tcp: A RetransSegs\nTcp: 1\n", "Tcp", "RetransSegs"), None);
     }
 
+    #[test]
+    fn packets_of_an_interface_are_those_of_both_directions() {
+        let text = "Inter-|   Receive                            |  Transmit\n face |bytes packets errs drop fifo\n\
+            lo: 1 2 0 0 0 0 0 0 1 2 0 0 0 0 0 0\n  eth0: 9000 70 1 2 3 0 0 0 800 60 1 20 30 0 0 0\n";
+        let found = interface_counters(text, "eth0");
+        assert_eq!(found, Some(LinkCounters { packets: 130, drops: 55 }));
+        assert_eq!(interface_counters(text, "eth"), None);
+        assert_eq!(interface_counters("eth0: 1 2 3\n", "eth0"), None);
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in "[a-z0-9 ():,\\-\n\t\u{0}\u{e9}]{0,200}") {
@@ -176,6 +202,7 @@ mod tests {
             let _ = cpu_list(&text);
             let _ = network_counter(&text, "a", "b");
             let _ = two_numbers(&text);
+            let _ = interface_counters(&text, "a");
         }
 
         #[test]

@@ -104,6 +104,7 @@ mod tests {
             listen_drops: overflows,
             tcp_retransmits: overflows,
             syn_retransmits: overflows,
+            ..NetworkCounters::default()
         };
         let http = HttpLoadReport {
             connect: LatencySummary { count: 10, ns_max: 1_050_000_000, ..LatencySummary::default() },

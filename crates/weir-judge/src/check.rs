@@ -24,6 +24,7 @@ use crate::{
     exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
     gate::{TrialState, ValidityGate},
+    link_losses,
     plan::{self, PlannedBlock},
     planted,
     progress::{self, Progress},
@@ -64,6 +65,7 @@ pub(crate) fn all(
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(tcp_segments::check(spec, gate, trials));
+    checks.extend(link_losses::check(spec, trials));
     checks.extend(slice_length::check(spec, gate, trials));
     checks.extend(warm::check(spec, gate, trials));
     checks.extend(variance_components::check(spec, gate, trials));

@@ -213,6 +213,7 @@ fn network(sums: &Sums<'_>) -> Option<NetworkCounters> {
         listen_drops: count("listen-drops"),
         tcp_retransmits: count("retransmits"),
         syn_retransmits: count("syn-retransmits"),
+        ..NetworkCounters::default()
     })
 }
 

@@ -49,6 +49,7 @@ mod guidance;
 mod histogram;
 mod interaction;
 mod latency_map;
+mod link_losses;
 mod obstacle;
 mod oversubscription;
 mod overview;

@@ -88,6 +88,8 @@ check_names! {
     SliceOrder = "slice-order",
     /// Slices send what long ones do.
     Segments = "segments",
+    /// The network between two hosts lost few packets.
+    LinkLosses = "link-losses",
     /// Slices hold enough messages on each connection.
     SliceLength = "slice-length",
     /// Servers were warm.

@@ -56,6 +56,10 @@ pub struct Fingerprint {
     /// known. Those of hardware, or where there are none the virtual ones.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, String>,
+    /// The network interface that carries the load, where that comes from another host: what it is, and what its driver
+    /// is set to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub load_link: BTreeMap<String, String>,
     /// Whether the kernel uses huge pages by itself (`always`, `madvise`, `never`).
     pub transparent_hugepages: String,
     /// Foreign programs that were measured or observed, with what tells one build from another.
@@ -120,6 +124,9 @@ pub fn differences(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference
     all
 }
 
+/// Prefix of the facts of the network interface that carries the load. Results over two of them cannot be mixed.
+const LOAD_LINK: &str = "load_link.";
+
 /// Facts that make two fingerprints different machines. A changed limit or sysctl does not.
 const SAME_MACHINE: [&str; 5] =
     ["architecture", "cpu_model", "cpus_online", "kernel_release", "kernel_version"];
@@ -131,8 +138,10 @@ const LOAD_HOST: &str = "load_host.";
 /// and of that of the load where it is another.
 pub fn other_machine(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference> {
     let mut all = differences(one, other);
-    let fact = |name: &str| name.strip_prefix(LOAD_HOST).unwrap_or(name).to_owned();
-    all.retain(|it| SAME_MACHINE.contains(&fact(&it.name).as_str()));
+    all.retain(|it| {
+        let fact = it.name.strip_prefix(LOAD_HOST).unwrap_or(&it.name);
+        SAME_MACHINE.contains(&fact) || fact.starts_with(LOAD_LINK)
+    });
     all
 }
 
@@ -221,6 +230,34 @@ pub struct NetworkCounters {
     pub tcp_retransmits: u64,
     /// First segments of a connection sent again: the client waited for the SYN timer.
     pub syn_retransmits: u64,
+    /// What the interfaces counted that carry the load between two hosts; absent where both sides are one host.
+    #[serde(skip_serializing_if = "LinkCounters::is_empty")]
+    pub link: LinkCounters,
+}
+
+/// What the interfaces counted that carry the load between two hosts, on both of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkCounters {
+    /// Packets received and sent, of every program.
+    pub packets: u64,
+    /// Packets dropped, received ones for which there was no room included.
+    pub drops: u64,
+}
+
+impl LinkCounters {
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(earlier.packets),
+            drops: self.drops.saturating_sub(earlier.drops),
+        }
+    }
 }
 
 impl NetworkCounters {
@@ -231,6 +268,7 @@ impl NetworkCounters {
             listen_drops: self.listen_drops.saturating_sub(earlier.listen_drops),
             tcp_retransmits: self.tcp_retransmits.saturating_sub(earlier.tcp_retransmits),
             syn_retransmits: self.syn_retransmits.saturating_sub(earlier.syn_retransmits),
+            link: self.link.since(&earlier.link),
         }
     }
 
@@ -240,6 +278,8 @@ impl NetworkCounters {
         self.listen_drops += other.listen_drops;
         self.tcp_retransmits += other.tcp_retransmits;
         self.syn_retransmits += other.syn_retransmits;
+        self.link.packets += other.link.packets;
+        self.link.drops += other.link.drops;
     }
 }
 
@@ -283,16 +323,39 @@ mod tests {
             limits: BTreeMap::from([("somaxconn".to_owned(), "4096".to_owned())]),
             ..Fingerprint::default()
         };
-        let of_pair = |there: &Fingerprint| Fingerprint { load_host: Some(Box::new(here.clone())), ..there.clone() };
+        let of_pair =
+            |there: &Fingerprint| Fingerprint { load_host: Some(Box::new(here.clone())), ..there.clone() };
         let names = |other: &Fingerprint| -> Vec<String> {
             other_machine(&of_pair(&here), other).into_iter().map(|it| it.name).collect()
         };
-        let tuned = Fingerprint { governor: Some("powersave".to_owned()), limits: BTreeMap::new(), ..here.clone() };
+        let tuned =
+            Fingerprint { governor: Some("powersave".to_owned()), limits: BTreeMap::new(), ..here.clone() };
         assert_eq!(names(&of_pair(&tuned)), [""; 0]);
         let larger = Fingerprint { cpus_online: 64, ..here.clone() };
         assert_eq!(names(&of_pair(&larger)), ["cpus_online"]);
         let load_host = Some(Box::new(Fingerprint { cpu_model: "Another".to_owned(), ..here.clone() }));
         assert_eq!(names(&Fingerprint { load_host, ..here.clone() }), ["load_host.cpu_model"]);
+    }
+
+    #[test]
+    fn another_setting_of_the_interface_that_carries_the_load_is_another_machine() {
+        let link = |mtu: &str| BTreeMap::from([("mtu".to_owned(), mtu.to_owned())]);
+        let with = |load_link| Fingerprint { load_link, ..Fingerprint::default() };
+        let pair = |one: &str, other: &str| {
+            let load_host = Some(Box::new(with(link(other))));
+            Fingerprint { load_host, ..with(link(one)) }
+        };
+        let names = |one: &Fingerprint, other: &Fingerprint| -> Vec<String> {
+            other_machine(one, other).into_iter().map(|it| it.name).collect()
+        };
+        assert_eq!(names(&pair("1500", "1500"), &pair("9001", "1500")), ["load_link.mtu"]);
+        assert_eq!(names(&pair("1500", "1500"), &pair("1500", "9001")), ["load_host.load_link.mtu"]);
+        assert_eq!(names(&pair("1500", "1500"), &pair("1500", "1500")), [""; 0]);
+        assert_eq!(
+            names(&with(BTreeMap::new()), &with(link("9001"))),
+            [""; 0],
+            "it was stored before it was noted"
+        );
     }
 
     /// A change of one fact, and the name by which two records are then told apart.

@@ -28,6 +28,7 @@ pub(crate) fn check(name: &CheckName) -> Result<Word, &str> {
         CheckName::PlantedLeads => Word::CheckPlanted,
         CheckName::SliceOrder => Word::CheckSliceOrder,
         CheckName::Segments => Word::CheckSegments,
+        CheckName::LinkLosses => Word::CheckLink,
         CheckName::SliceLength => Word::CheckSliceLength,
         CheckName::Warm => Word::CheckWarm,
         CheckName::RoundComponents => Word::CheckComponents,

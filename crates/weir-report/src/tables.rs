@@ -1,5 +1,7 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
+use std::collections::BTreeMap;
+
 use weir_record::{
     check::{Check, CheckName},
     effect::Effect,
@@ -100,7 +102,26 @@ fn on_two_hosts(view: &View<'_>, host: &ServerHost) -> (String, String) {
         "부하 {load}; 제어 왕복 {delay}",
         "负载来自 {load}；控制往返耗时 {delay}",
     );
-    (servers, detail)
+    let here = view.result.fingerprint.load_host.as_deref().map(|it| link(&it.load_link)).unwrap_or_default();
+    let there = link(&view.result.fingerprint.load_link);
+    if here.is_empty() || there.is_empty() {
+        return (servers, detail);
+    }
+    let links = localized!(
+        view.language,
+        "; interface of the servers: {there}; of the load: {here}",
+        "; 서버 쪽 인터페이스: {there}; 부하 쪽: {here}",
+        "；服务器端网卡：{there}；负载端：{here}",
+    );
+    (servers, detail + &links)
+}
+
+/// Name, driver, speed and longest packet of the interface that carries the load, as far as they are known.
+fn link(facts: &BTreeMap<String, String>) -> String {
+    let fact = |name: &str| facts.get(name).map(|fact| printable(fact));
+    let mtu = fact("mtu").map(|mtu| format!("MTU {mtu}"));
+    let known = [fact("interface"), fact("driver"), fact("speed"), mtu];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A server that ran before the study: where it was found, and what may differ from those that the study starts.

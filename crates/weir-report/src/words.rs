@@ -561,6 +561,7 @@ words! {
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
+    CheckLink: "the network lost few packets" | "네트워크에서 잃은 패킷이 적음" | "网络丢包很少";
     CheckSegments: "slices send what long ones do" | "슬라이스가 긴 구간과 같은 트래픽을 보냄" | "时间片与长时段发送的流量一致";
     CheckSliceLength: "slices are more than ramp and drain" | "슬라이스가 시작·마무리 구간보다 충분히 김" | "时间片远长于启动与收尾";
     CheckWarm: "servers were warm" | "서버가 예열되어 있었음" | "服务器已预热";

@@ -9,6 +9,7 @@ pub mod child_counter;
 pub mod clock;
 pub mod errors;
 pub mod file_locks;
+pub mod interfaces;
 pub mod launched;
 pub mod local_port;
 pub mod log_file;

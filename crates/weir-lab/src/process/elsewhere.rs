@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use weir_evidence::network;
 use weir_record::{
-    machine::{CrossCoreReading, NetworkCounters},
+    machine::{CrossCoreReading, LinkCounters, NetworkCounters},
     spec::{CellSpec, StudySpec},
 };
 
@@ -66,7 +66,8 @@ pub(super) fn run_round(
     host.reconnect(request.interrupt)?;
     let files = lab.files.of_generator(request.cell)?;
     let serving = Serving::of(request, number);
-    let counters = network::read();
+    let interface = host.interface().map(str::to_owned);
+    let counters = network::read_with_link(interface.as_deref());
     let RoundStarted { servers: started, programs } = match host.start(&serving, request.interrupt) {
         Ok(started) => started,
         Err(NoAnswer::Stop(error)) => return Err(error),
@@ -75,7 +76,7 @@ pub(super) fn run_round(
     let round = Round { weir: lab.weir, request, deadlines: lab.deadlines, files: &files };
     let mut servers = ServersThere::of(host, &serving, request.interrupt);
     let (arms, Stopped { network: there, .. }) = round.run(&mut servers, started)?;
-    let here = network::read().since(&counters);
+    let here = network::read_with_link(interface.as_deref()).since(&counters);
     // Counters of one namespace count once.
     let network = if host.shares_network() { here } else { both(&here, &there) };
     let unread = CrossCoreReading::default();
@@ -102,5 +103,9 @@ fn both(here: &NetworkCounters, there: &NetworkCounters) -> NetworkCounters {
         listen_drops: here.listen_drops + there.listen_drops,
         tcp_retransmits: here.tcp_retransmits + there.tcp_retransmits,
         syn_retransmits: here.syn_retransmits + there.syn_retransmits,
+        link: LinkCounters {
+            packets: here.link.packets + there.link.packets,
+            drops: here.link.drops + there.link.drops,
+        },
     }
 }

@@ -95,6 +95,17 @@ macro_rules! findings_of_checks {
             /// How often.
             count: u64,
         }
+        /// Packets that were lost between two hosts.
+        LinkLosses = "link-losses" {
+            /// Packets that the interfaces of both ends dropped.
+            dropped: u64,
+            /// Segments that TCP sent again.
+            resent: u64,
+            /// Packets that the interfaces received and sent.
+            packets: u64,
+            /// Largest share of either in the packets.
+            share_max: f64,
+        }
         /// Warm-ups that became steady.
         WarmUp = "warm-up" {
             /// Trials in which it did.

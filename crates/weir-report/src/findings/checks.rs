@@ -139,6 +139,9 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
             "완료 큐 넘침 {count}회",
             "完成队列溢出 {count} 次",
         ),
+        OfLoad::LinkLosses { dropped, resent, packets, share_max } => {
+            link_losses(language, [*dropped, *resent, *packets], *share_max)
+        }
         OfLoad::WarmUp { trials: 0, .. } => language
             .choose([
                 "slices are primed; no whole trial needed a warm-up",
@@ -159,16 +162,29 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
             "번호 조회를 빼면 시행 {trials}회 중 {whole}회에서 게이트웨이 수신이 거래소 수신의 정확히 두 배",
             "不计编号查询，{trials} 次试验中有 {whole} 次网关接收量恰为交易所的两倍",
         ),
-        OfLoad::WakesRecovered { recovered, pushed } => {
-            let (recovered, pushed) = (count(*recovered), count(*pushed));
-            localized!(
-                language,
-                "{recovered} of {pushed} messages handed over lay until the once-a-second look",
-                "넘긴 메시지 {pushed}건 중 {recovered}건이 1초 주기 점검 때까지 방치됨",
-                "交出的 {pushed} 条消息中有 {recovered} 条滞留到每秒一次的检查",
-            )
-        }
+        OfLoad::WakesRecovered { recovered, pushed } => wakes_recovered(language, *recovered, *pushed),
     }
+}
+
+fn wakes_recovered(language: Language, recovered: u64, pushed: u64) -> String {
+    let (recovered, pushed) = (count(recovered), count(pushed));
+    localized!(
+        language,
+        "{recovered} of {pushed} messages handed over lay until the once-a-second look",
+        "넘긴 메시지 {pushed}건 중 {recovered}건이 1초 주기 점검 때까지 방치됨",
+        "交出的 {pushed} 条消息中有 {recovered} 条滞留到每秒一次的检查",
+    )
+}
+
+fn link_losses(language: Language, counted: [u64; 3], share_max: f64) -> String {
+    let ([dropped, resent, packets], limit) = (counted.map(count), percent(share_max));
+    localized!(
+        language,
+        "the interfaces of both hosts dropped {dropped} of {packets} packets and TCP sent {resent} segments again; the \
+         limit of each is {limit} of the packets",
+        "양쪽 인터페이스가 패킷 {packets}개 중 {dropped}개를 버렸고 TCP가 세그먼트 {resent}개를 재전송함. 각각 한도 {limit}",
+        "两端网卡在 {packets} 个数据包中丢弃 {dropped} 个，TCP 重传 {resent} 个报文段；各自上限为 {limit}",
+    )
 }
 
 pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {

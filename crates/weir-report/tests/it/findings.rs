@@ -170,6 +170,10 @@ fn of_slices() -> Vec<Example> {
     vec![
         (Finding::TwoHosts, vec![]),
         (
+            Finding::LinkLosses { dropped: 531, resent: 532, packets: 533, share_max: 0.001 },
+            vec!["531", "532", "533", "0.1 %"],
+        ),
+        (
             Finding::SliceMessages {
                 arms: vec![MessagesInSlices {
                     arm: arm(),

@@ -367,6 +367,7 @@ fn fingerprint() -> Fingerprint {
         control_group: BTreeMap::from([("cpu.max".to_owned(), "max 100000".to_owned())]),
         loopback_mtu: Some(65_536),
         links: BTreeMap::new(),
+        load_link: BTreeMap::new(),
         transparent_hugepages: "madvise".to_owned(),
         programs: BTreeMap::new(),
         weir_version: "0.1.0 (b9cf284)".to_owned(),

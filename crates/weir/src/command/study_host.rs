@@ -4,6 +4,7 @@
 use std::{cell::RefCell, net::IpAddr, path::Path, rc::Rc, sync::atomic::AtomicBool, time::Duration};
 
 use anyhow::Result;
+use weir_evidence::load_link;
 use weir_lab::{
     host_defaults::DriverFound,
     launch::LaunchError,
@@ -55,16 +56,21 @@ impl Machines {
     ) -> Result<Option<Self>> {
         let here = Self::here();
         let Some(asked) = asked else { return Ok(Some(here)) };
-        let Some(host) = connect(&asked, interrupt)? else { return Ok(None) };
+        let Some(mut host) = connect(&asked, interrupt)? else { return Ok(None) };
         let address = match asked.address.parse() {
             Ok(address) => address,
             Err(_) => host.address().map_err(refused)?,
         };
         host.check_address(address).map_err(refused)?;
+        if unless_ended(host.find_load_link(address, interrupt))?.is_none() {
+            return Ok(None);
+        }
         let delay = host.delay();
         tell_found(&host, address, delay, language);
         let facts = host.facts();
-        let load_host = Some(Box::new(here.fingerprint));
+        let interface = if host.shares_network() { None } else { load_link::towards(address) };
+        let load_link = load_link::facts_of(interface.as_deref());
+        let load_host = Some(Box::new(Fingerprint { load_link, ..here.fingerprint }));
         let fingerprint = Fingerprint { load_host, ..facts.fingerprint.clone() };
         let (drivers, congestion_controls) = (facts.drivers.clone(), facts.congestion_controls.clone());
         let control_delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{check::CheckName, finding::Finding, study::StudyResult, trial::TrialRecord};
 
 use super::harness::{
     Folder, Said, TWO_ARMS, expect_refusal, folder, shell, shown, study_file, study_head, weir,
@@ -62,7 +62,13 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     let there = result.spec.server_host.as_ref().expect("it is stored");
     assert_eq!((there.rsh.as_deref(), there.address.as_str()), (Some("ip netns exec b"), "10.9.0.2"));
     assert!(there.control_delay_ns > 0);
-    assert!(result.fingerprint.load_host.is_some(), "the machine of the load is stored as well");
+    let load_host = result.fingerprint.load_host.as_ref().expect("the machine of the load is stored as well");
+    // The interface that carries the load is known on both sides, and its packets are counted.
+    let interfaces = [&result.fingerprint, load_host.as_ref()].map(|it| it.load_link["interface"].as_str());
+    assert_eq!(interfaces, ["vb", "va"]);
+    let losses =
+        result.checks.iter().find(|check| check.name == CheckName::LinkLosses).expect("it is checked");
+    assert!(matches!(losses.detail, Finding::LinkLosses { packets: 1.., .. }), "{losses:?}");
     let trials = trials_of(&out);
     assert!(
         trials.iter().all(|trial| trial.load.as_ref().is_some_and(|load| load.messages > 0)),
@@ -74,6 +80,11 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     let longer = beside_b(&folder, &format!("\"$WEIR\" study --resume {} --quiet", shown(&out)));
     assert!(matches!(longer.code, Some(0 | 11 | 12)), "{:?} {}", longer.code, longer.stderr);
     assert!(longer.stderr.contains(told), "{}", longer.stderr);
+    // Rounds over another network cannot be mixed with these.
+    let change = "ip netns exec b ip link set vb mtu 1400";
+    let moved = beside_b(&folder, &format!("{change}; \"$WEIR\" study --resume {} --quiet", shown(&out)));
+    assert_eq!(moved.code, Some(12), "{}", moved.stderr);
+    assert!(moved.stderr.contains("load_link.mtu 1500 there, 1400 here"), "{}", moved.stderr);
 }
 
 #[test]
@@ -91,12 +102,17 @@ fn an_address_that_leads_back_to_the_load_is_refused_with_its_flag() {
         expect_refusal(&said, 2, &[&flag, "leave the flag out"]);
     }
     let log = folder.join("log");
-    let serve = format!("ip netns exec b \"$WEIR\" serve echo --listen 127.0.0.1:7007 >{} 2>&1 &", shown(&log));
+    let serve =
+        format!("ip netns exec b \"$WEIR\" serve echo --listen 127.0.0.1:7007 >{} 2>&1 &", shown(&log));
     let ready = format!("until grep -q listening {}; do kill -0 $server || exit 1; done", shown(&log));
     let arm = "--arm old=tcp://127.0.0.1:7007";
     let line = format!("{serve} server=$!; trap \"kill $server\" EXIT; {ready}; {study} {arm}");
     let said = beside_b(&folder, &line);
-    expect_refusal(&said, 2, &["--arm old: 127.0.0.1:7007 leads back to this machine", "--arm old=http://HOST:PORT"]);
+    expect_refusal(
+        &said,
+        2,
+        &["--arm old: 127.0.0.1:7007 leads back to this machine", "--arm old=http://HOST:PORT"],
+    );
     assert!(!out.exists());
 }
 

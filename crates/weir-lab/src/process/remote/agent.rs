@@ -23,7 +23,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weir_evidence::network;
+use weir_evidence::{load_link, network};
 use weir_record::{doctor::Diagnosis, machine::Fingerprint};
 
 use super::{
@@ -159,6 +159,10 @@ impl Agent<'_> {
                 Question::Facts => session.answer(Ok(Answer::Facts(Box::new((self.facts)()))))?,
                 Question::Nothing => session.answer(Ok(Answer::Nothing))?,
                 Question::Doctor => session.answer(Ok(Answer::Doctor((self.doctor)())))?,
+                Question::LoadLink(address) => {
+                    let interface = load_link::of_own(address);
+                    session.answer(Ok(Answer::LoadLink(load_link::facts_of(interface.as_deref()))))?;
+                }
                 Question::Study(asked) => {
                     let prepared = prepare(&self.weir, &folder.path, &asked);
                     let (mine, answer) = match prepared {
@@ -278,7 +282,8 @@ impl Session<'_> {
         (address, interrupt): (IpAddr, &AtomicBool),
     ) -> Result<Next, AgentError> {
         let programs = launcher.programs_of(serving, interrupt);
-        let counters = network::read();
+        let interface = load_link::of_own(address);
+        let counters = network::read_with_link(interface.as_deref());
         let (mut servers, started) = match launcher.servers(serving, address, interrupt) {
             Ok(started) => started,
             Err(error) => {
@@ -295,7 +300,7 @@ impl Session<'_> {
             let is_last = command == RoundCommand::Stop;
             let answer = step(&mut servers, command).map(|answer| match answer {
                 RoundAnswer::Stopped(mut stopped) => {
-                    stopped.network = network::read().since(&counters);
+                    stopped.network = network::read_with_link(interface.as_deref()).since(&counters);
                     RoundAnswer::Stopped(stopped)
                 }
                 other => other,
@@ -398,8 +403,8 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Creates a folder that only its owner may read, and its parents. A folder that is there must be the user's own: a user
-/// who may write to it could replace the program and the files of servers.
+/// Creates a folder that only its owner may read, and its parents. A folder that is there must be the user's own: other
+/// users who may write to it could replace the program and files of servers.
 fn private_folder(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -413,7 +418,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     if is_own && found.mode() & OTHERS_WRITE == 0 {
         return Ok(());
     }
-    let reason = "it belongs to another user, or other users may write to it; remove it, or run `chmod go-w` on it";
+    let reason =
+        "it belongs to another user, or other users may write to it; remove it, or run `chmod go-w` on it";
     Err(io::Error::other(reason))
 }
 
@@ -576,7 +582,10 @@ mod tests {
         };
         for mode in [0o777, 0o775, 0o1777] {
             let refused = set(mode).expect_err("others may write to it");
-            assert!(refused.contains("other users may write to it") && refused.contains("chmod go-w"), "{refused}");
+            assert!(
+                refused.contains("other users may write to it") && refused.contains("chmod go-w"),
+                "{refused}"
+            );
         }
         assert_eq!([set(0o755), set(0o700)], [Ok(()), Ok(())]);
         // Only root can give a folder away.

@@ -37,6 +37,8 @@ pub(super) enum Question {
     Nothing,
     /// What can be run and measured there.
     Doctor,
+    /// Facts of the network interface that has this address.
+    LoadLink(IpAddr),
     /// Prepare a study.
     Study(Box<StudyAsked>),
     /// Start the servers of a round.
@@ -59,6 +61,7 @@ pub(super) enum Answer {
     Facts(Box<Facts>),
     Nothing,
     Doctor(Vec<Diagnosis>),
+    LoadLink(BTreeMap<String, String>),
     Study(Box<Prepared>),
     Round(Box<RoundStarted>),
     Step(RoundAnswer),
@@ -264,7 +267,8 @@ mod tests {
         assert_eq!(heard("no \u{1b}[2Jroute\nweir: fine"), said("no \\u{1b}[2Jroute\\nweir: fine"));
         assert_eq!(heard("\u{9d}0;title\u{9c}"), said("\\u{9d}0;title\\u{9c}"));
         assert_eq!(heard("a \"quoted\" name, 이름"), said("a \"quoted\" name, 이름"));
-        let error = answered("{\"number\":1,\"answer\":{\"Ok\":\"\\u001b[31m\"}}").expect_err("it is nothing");
+        let error =
+            answered("{\"number\":1,\"answer\":{\"Ok\":\"\\u001b[31m\"}}").expect_err("it is nothing");
         assert!(!error.to_string().contains('\u{1b}'), "{error}");
     }
 

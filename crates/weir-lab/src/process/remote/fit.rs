@@ -46,7 +46,9 @@ pub(super) fn of_round(serving: &Serving, reach: &Reach<'_>, started: &RoundStar
     let asked = serving.arms.len();
     let (servers, programs) = (started.servers.arms.len(), started.programs.len());
     if servers != asked || programs != asked {
-        return Err(format!("it was asked for {asked} servers, and told of {servers} and of files of {programs}"));
+        return Err(format!(
+            "it was asked for {asked} servers, and told of {servers} and of files of {programs}"
+        ));
     }
     for (arm, server) in serving.arms.iter().zip(&started.servers.arms) {
         let Ok(Started { address, .. }) = server else { continue };
@@ -86,8 +88,10 @@ pub(super) fn of_step(command: &RoundCommand, answer: &RoundAnswer, arms: usize)
         }
         (RoundCommand::Totals, RoundAnswer::Totals(observed)) => of_all(observed.len(), arms),
         (RoundCommand::Stop, RoundAnswer::Stopped(Stopped { arms: stopped, network })) => {
-            let NetworkCounters { listen_overflows, listen_drops, tcp_retransmits, syn_retransmits } = *network;
+            let NetworkCounters { listen_overflows, listen_drops, tcp_retransmits, syn_retransmits, link } =
+                *network;
             possible(&[listen_overflows, listen_drops, tcp_retransmits, syn_retransmits])?;
+            possible(&[link.packets, link.drops])?;
             of_all(stopped.len(), arms)
         }
         _ => Err("it answered another command".to_owned()),
@@ -183,7 +187,9 @@ mod tests {
             fits(&serving, &started(&["10.9.0.2:1", address, "10.9.0.2:1"], 3), own).is_ok()
         };
         assert!(at("192.0.2.7:80", &own()), "an address of that host on another network");
-        for back in ["127.0.0.1:80", "127.3.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "0.0.0.0:80", "10.9.0.1:80"] {
+        for back in
+            ["127.0.0.1:80", "127.3.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "0.0.0.0:80", "10.9.0.1:80"]
+        {
             assert!(!at(back, &own()), "{back}");
             assert!(at(back, &OwnAddresses { is_shared: true, ..own() }), "{back}");
         }
@@ -209,11 +215,13 @@ mod tests {
 
     fn answers() -> impl Strategy<Value = Answer> {
         let address = prop_oneof![Just("10.9.0.2:7007".to_owned()), ".{0,20}"];
-        let server = (address, any::<bool>()).prop_map(|(address, is_process)| Started { address, is_process });
-        let servers = (proptest::collection::vec(server, 0..6), 0_usize..6).prop_map(|(servers, programs)| {
-            let servers = ServersStarted { arms: servers.into_iter().map(Ok).collect(), may_trace: true };
-            Answer::Round(Box::new(RoundStarted { servers, programs: vec![BTreeMap::new(); programs] }))
-        });
+        let server =
+            (address, any::<bool>()).prop_map(|(address, is_process)| Started { address, is_process });
+        let servers =
+            (proptest::collection::vec(server, 0..6), 0_usize..6).prop_map(|(servers, programs)| {
+                let servers = ServersStarted { arms: servers.into_iter().map(Ok).collect(), may_trace: true };
+                Answer::Round(Box::new(RoundStarted { servers, programs: vec![BTreeMap::new(); programs] }))
+            });
         let step = prop_oneof![
             (0_usize..6).prop_map(|arms| RoundAnswer::Totals(vec![ObservedWindow::default(); arms])),
             (0_usize..6, any::<u64>()).prop_map(|(arms, tcp_retransmits)| {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use weir_evidence::network;
+use weir_evidence::{load_link, network};
 use weir_record::{
     doctor::Diagnosis,
     machine::{FactDifference, RunningProcess, differences, other_machine},
@@ -82,6 +82,8 @@ pub struct RemoteHost {
     addresses: OwnAddresses,
     delay: Duration,
     study: Option<StudyAsked>,
+    /// The interface of this machine that carries the load; `None` if both sides have one network namespace.
+    interface: Option<String>,
     said: Vec<String>,
     changes: Vec<FactDifference>,
 }
@@ -101,8 +103,18 @@ impl RemoteHost {
         let here = network::namespace();
         let is_shared = !here.is_empty() && facts.network == here;
         let addresses = OwnAddresses { interfaces: network::own_addresses(), is_shared };
-        let (study, said, changes) = (None, Vec::new(), Vec::new());
-        Ok(Self { way, own, link: Some(link), facts, addresses, delay, study, said, changes })
+        Ok(Self {
+            way,
+            own,
+            link: Some(link),
+            facts,
+            addresses,
+            delay,
+            study: None,
+            interface: None,
+            said: Vec::new(),
+            changes: Vec::new(),
+        })
     }
 
     /// Its name in messages.
@@ -150,7 +162,7 @@ impl RemoteHost {
     }
 
     /// Whether both sides have one network namespace, so that its counters and addresses are ours too.
-    pub(crate) fn shares_network(&self) -> bool {
+    pub fn shares_network(&self) -> bool {
         self.addresses.is_shared
     }
 
@@ -169,7 +181,24 @@ impl RemoteHost {
         )))
     }
 
-    /// The same for servers that ran before the study.
+    /// Adds the facts of the interface that has this address to those of the machine. The load of servers that listen
+    /// there passes it, unless both sides have one network namespace.
+    ///
+    /// # Errors
+    /// If the host was lost.
+    pub fn find_load_link(&mut self, address: IpAddr, interrupt: &AtomicBool) -> Result<(), LaunchError> {
+        if self.addresses.is_shared {
+            return Ok(());
+        }
+        let Some(link) = &mut self.link else {
+            return Err(LaunchError::Environment(format!("{}: the connection was lost", self.way)));
+        };
+        let found = link_facts(link, address, interrupt);
+        self.facts.fingerprint.load_link = found.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        Ok(())
+    }
+
+    /// Refuses servers that ran before the study at an address that leads back to this machine.
     pub(crate) fn check_running(&self, prepared: &Prepared) -> Result<(), LaunchError> {
         let Some((arm, address)) = leading_back(prepared, &self.addresses) else { return Ok(()) };
         Err(LaunchError::Usage(format!(
@@ -177,6 +206,11 @@ impl RemoteHost {
              an address of {name} that this machine reaches, as in --arm {arm}=http://HOST:PORT",
             name = self.way
         )))
+    }
+
+    /// The interface of this machine that carries the load of a study, if it passes a network.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        self.interface.as_deref()
     }
 
     /// Facts that were different when the connection was renewed, since the last call.
@@ -218,6 +252,7 @@ impl RemoteHost {
         let prepared = told.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
         self.check_running(&prepared)?;
         self.study = Some(asked);
+        self.interface = if self.addresses.is_shared { None } else { load_link::towards(address) };
         Ok(prepared)
     }
 
@@ -241,7 +276,14 @@ impl RemoteHost {
             }
         }
         let mut link = Link::open(&self.way, &self.own, interrupt)?;
-        let found = facts(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        let mut found =
+            facts(&mut link, interrupt).map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        if let Some(StudyAsked { address, .. }) = &self.study
+            && !self.addresses.is_shared
+        {
+            let facts = link_facts(&mut link, *address, interrupt);
+            found.fingerprint.load_link = facts.map_err(|unanswered| unanswered.of_host(&self.way.name))?;
+        }
         let others = other_machine(&self.facts.fingerprint, &found.fingerprint);
         if let Some(FactDifference { name, one, other }) = others.first() {
             return Err(LaunchError::Environment(format!(
@@ -274,7 +316,8 @@ impl RemoteHost {
         let question = Question::Round(Box::new(serving.clone()));
         match self.ask(question, Limits::new(longest, interrupt)) {
             Ok(Answer::Round(started)) => {
-                let address = self.study.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |study| study.address);
+                let address =
+                    self.study.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |study| study.address);
                 let fits = fit::of_round(serving, &Reach { address, own: &self.addresses }, &started);
                 fits.map_err(|reason| self.wrong(&reason))?;
                 Ok(*started)
@@ -357,6 +400,17 @@ fn facts(link: &mut Link, interrupt: &AtomicBool) -> Result<Facts, Unanswered> {
     }
 }
 
+fn link_facts(
+    link: &mut Link,
+    address: IpAddr,
+    interrupt: &AtomicBool,
+) -> Result<BTreeMap<String, String>, Unanswered> {
+    match link.ask(Question::LoadLink(address), Limits::new(QUESTION_MAX, interrupt))? {
+        Answer::LoadLink(facts) => Ok(facts),
+        other => Err(Unanswered::Lost(another(link.name(), &other))),
+    }
+}
+
 fn delay(link: &mut Link, interrupt: &AtomicBool) -> Result<Duration, Unanswered> {
     let mut delays = Vec::with_capacity(DELAYS);
     for _ in 0..DELAYS {
@@ -430,7 +484,8 @@ mod tests {
 
     #[test]
     fn a_server_that_ran_before_and_leads_back_is_found_by_its_address() {
-        let at = |address: &str| Ok(RunningProcess { address: address.to_owned(), ..RunningProcess::default() });
+        let at =
+            |address: &str| Ok(RunningProcess { address: address.to_owned(), ..RunningProcess::default() });
         let looked_for = vec![
             ("gone".to_owned(), Err("no process listens".to_owned())),
             ("far".to_owned(), at("10.9.0.2:80")),
