@@ -291,7 +291,7 @@ fn row(reader: &Reader, entry: &Entry<'_>, list: &List<'_>) -> Markup {
     let judged = entry.judgement.as_ref().and_then(|it| it.conclusion.as_ref());
     let conclusion = judged.filter(|_| matches!(state, State::Judged(_)));
     let made = card.created_unix_s.map_or_else(|| "–".to_owned(), minute);
-    let (day, time) = made.split_once(' ').unwrap_or((&made, ""));
+    let (day, time) = made.split_once(' ').unwrap_or((made.as_str(), ""));
     html! {
         tr.(conclusion.map_or("plain", |it| it.class)) {
             td { span { span.whole { (day) } " " span.whole { (time) } } }
