@@ -1,5 +1,5 @@
-//! Every chart of a study, framed, each with the HTML element that frames it in other pages and with its image. Pure text
-//! out.
+//! Every chart of a study, framed, each with the HTML element that frames it in other pages and with its image. Pure
+//! text out.
 
 use maud::{Markup, html};
 use weir_report::{ChartPage, Theme, document};

@@ -291,9 +291,10 @@ fn row(reader: &Reader, entry: &Entry<'_>, list: &List<'_>) -> Markup {
     let judged = entry.judgement.as_ref().and_then(|it| it.conclusion.as_ref());
     let conclusion = judged.filter(|_| matches!(state, State::Judged(_)));
     let made = card.created_unix_s.map_or_else(|| "–".to_owned(), minute);
+    let (day, time) = made.split_once(' ').unwrap_or((made.as_str(), ""));
     html! {
         tr.(conclusion.map_or("plain", |it| it.class)) {
-            td { span { (made) } }
+            td { span { span.whole { (day) } " " span.whole { (time) } } }
             td { div {
                 a.name href=(study_href(reader, entry.found)) { bdi { (folder) } }
                 p { (card.title(reader.language)) }
@@ -305,7 +306,7 @@ fn row(reader: &Reader, entry: &Entry<'_>, list: &List<'_>) -> Markup {
                 @if card.machine.is_empty() { "–" } @else { bdi { (card.machine) } }
                 @if !card.kernel.is_empty() { br; small { bdi { (card.kernel) } } }
             } }
-            td { span { (reader.language.duration(card.elapsed_ns)) } }
+            td { span.whole { (reader.language.duration(card.elapsed_ns)) } }
         }
     }
 }
@@ -334,7 +335,7 @@ fn effect(reader: &Reader, card: &Card, conclusion: Option<&Conclusion>, state: 
             Some(listed) => html! {
                 div {
                     span.plot aria-hidden="true" { (listed.plot) }
-                    span { (listed.figure) }
+                    span.whole { (listed.figure) }
                     " " small { bdi { (listed.compared) } }
                 }
             },

@@ -1,5 +1,5 @@
-//! A page or a file as it leaves: with a tag of its content, and compressed if the reader takes that. Both take time, so
-//! they are done where stores are read, and not between connections.
+//! A page or a file as it leaves: with a tag of its content, and compressed if the reader takes that. Both take time,
+//! so they are done where stores are read, and not between connections.
 
 use std::io::{self, Write};
 

@@ -181,15 +181,7 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
                 "至少测量 {least}。"
             )
         }
-        Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => {
-            let command = resume(view);
-            localized!(
-                language,
-                "{command} goes on where it stopped.",
-                "{command} 명령으로 중단된 곳부터 계속하십시오.",
-                "用 {command} 从中断处继续。",
-            )
-        }
+        Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => resume(view),
         Finding::NoEqualRate | Finding::LagUnknown { .. } | Finding::LagTooLarge { .. } => language
             .choose([
                 "add an open-loop cell at a rate that both arms keep, or give the generator more CPUs.",
@@ -218,10 +210,16 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
     })
 }
 
-/// The command that goes on with the study, with its folder where that is known.
+/// How to go on with the study: the command, with its folder where that is known.
 fn resume(view: &View<'_>) -> String {
     let folder = view.folder.map(|folder| format!(" {}", display::shell_word(&folder.to_string_lossy())));
-    format!("weir study --resume{}", folder.unwrap_or_default())
+    let command = format!("weir study --resume{}", folder.unwrap_or_default());
+    localized!(
+        view.language,
+        "{command} goes on where it stopped.",
+        "{command} 명령으로 중단된 곳부터 계속하십시오.",
+        "用 {command} 从中断处继续。",
+    )
 }
 
 /// Capitalises the start of a sentence; a name stays unchanged.
