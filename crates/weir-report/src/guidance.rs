@@ -89,7 +89,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
         None => localized!(
             language,
             "io_uring may be used here: it ran on Linux {release}{facts}.",
-            "이 머신에서 io_uring을 쓸 수 있습니다. Linux {release}에서 실행되었습니다{facts}.",
+            "Linux {release}: io_uring을 쓸 수 있습니다{facts}.",
             "本机可以使用 io_uring：它在 Linux {release} 上运行过{facts}。",
         ),
         Some(refused) => {

@@ -62,7 +62,7 @@ pub(super) fn of_drivers(language: Language, finding: OfDrivers<'_>) -> String {
         OfDrivers::IoUringDisabled { level } => localized!(
             language,
             "kernel.io_uring_disabled is {level} (EPERM)",
-            "kernel.io_uring_disabled가 {level}임(EPERM)",
+            "kernel.io_uring_disabled 값이 {level}임(EPERM)",
             "kernel.io_uring_disabled 为 {level}（EPERM）",
         ),
         OfDrivers::IoUringForbidden => language
