@@ -59,7 +59,7 @@ pub(crate) const NOT_FOLLOWING: LocalizedText = [
 ];
 
 pub(crate) const CHARTS_HELP: LocalizedText = [
-    "Each chart has an address of its own and may be framed by other pages. Without a study it is of the newest study tps.",
+    "Each chart has its own address, and other pages may frame it. Without a study it shows the newest study tps.",
     "차트마다 주소가 있으며, 다른 문서에 iframe으로 넣을 수 있습니다. 실험을 지정하지 않으면 가장 최근의 tps 실험을 표시합니다.",
     "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定实验时，显示最近一次 tps 实验。",
 ];
@@ -303,7 +303,7 @@ pub(crate) const ANY_PROCESS: LocalizedText = [
     "登录后可按进程号观测任何其他进程。",
 ];
 pub(crate) const NOT_OBSERVED: LocalizedText = [
-    "Only servers that --stats names are observed for everybody; other processes for whoever has the token.",
+    "Only servers that --stats names are observed for everybody; other processes only for readers with the token.",
     "토큰 없이 관찰할 수 있는 것은 --stats로 지정한 서버뿐입니다. 다른 프로세스를 관찰하려면 토큰이 필요합니다.",
     "无令牌时只能观测 --stats 所指定的服务器；观测其他进程需要令牌。",
 ];

@@ -93,7 +93,7 @@ pub(crate) fn interface_counters(text: &str, interface: &str) -> Option<LinkCoun
         (name.trim() == interface).then_some(rest)
     })?;
     let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
-    // Of eight columns each: bytes, packets, errors, drops, full rings and three more.
+    // Eight columns each: bytes, packets, errors, drops, full rings and three more.
     let sum = |places: &[usize]| -> Option<u64> {
         places.iter().try_fold(0_u64, |sum, place| Some(sum.saturating_add(*columns.get(*place)?)))
     };

@@ -198,7 +198,7 @@ fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if asked > 0 {
         let text = localized!(
             language,
-            "{asked} comparisons of its own, {goals} of them with a goal",
+            "{asked} further comparisons, {goals} of them with a goal",
             "추가 비교 {asked}건, 그중 목표가 있는 것 {goals}건",
             "附加比较 {asked} 项，其中 {goals} 项设有目标",
         );

@@ -309,7 +309,7 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
         lines.push(localized!(
             language,
             "{pairs} of {planned} planned pairs find an effect of {detectable} in 8 of 10 such comparisons; the \
-             baseline's two runs, one against the other, differ by {floor} at most (a command is held against both)",
+             baseline's two runs, one against the other, differ by {floor} at most (a command is compared with both)",
             "계획한 {planned}쌍 중 {pairs}쌍을 실행했습니다. 이런 비교 10번 중 8번에서 {detectable} 이상의 효과를 찾습니다. 기준을 두 번 실행하면 서로 최대 \
             {floor} 차이가 납니다(각 명령은 두 실행 모두와 비교)",
             "计划 {planned} 对，完成 {pairs} 对：{detectable} 的效应在 10 次这样的比较中有 8 次能检出；基线的两次运行彼此最多相差 {floor}（每个命令与两次运行都比较）",

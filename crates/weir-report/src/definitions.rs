@@ -201,7 +201,7 @@ const REQUEST_TERMS: [Term; 5] = [
         Of::Word(Word::ResponseTime),
         [
             "From the moment a request was due to be sent to the last byte of its response, connecting included where \
-             each request has a connection of its own. A stalled server cannot hide its queue.",
+             each request has its own connection. A stalled server cannot hide its queue.",
             "요청을 보내기로 예정된 시각부터 응답의 마지막 바이트가 돌아올 때까지의 시간입니다. 요청마다 새 연결을 여는 조건에서는 연결 시간을 포함합니다. 서버가 멈추면 대기열에서 기다린 시간도 이 \
             값에 나타납니다.",
             "从请求的计划发送时刻到收到响应末字节的时间；在每个请求新建连接的条件下，包含建立连接的时间。服务器停顿时，排队时间也会计入。",

@@ -132,7 +132,7 @@ const GUIDES: [Guide; 8] = [
             "一次调用把多个缓冲区写到文件的指定位置",
         ],
         weakness: [
-            "not an I/O model of its own, the call waits; it gathers only, preadv scatters",
+            "not a separate I/O model, the call waits; it gathers only, preadv scatters",
             "별도의 I/O 모델이 아니며 호출 자체가 기다림. 모아 쓰기만 하고, 나눠 읽기는 preadv가 함",
             "不是独立的 I/O 模型，调用本身会等待；只做聚集写，分散读由 preadv 完成",
         ],

@@ -121,7 +121,7 @@ const OPTIONS: [RingOption; 6] = [
         costs: [
             "a little work in each completion where little arrives at a time; buffers that follow what arrives, the \
              default, leave little to bundle; on many kernels from before the spring of 2026 a connection that its peer \
-             resets right behind its data waits for ever",
+             resets right behind its data waits forever",
             "데이터가 조금씩 도착하면 완료마다 비용이 조금 늘어남. 도착량에 맞추는 버퍼(기본값)에서는 묶을 것이 적음. 2026년 봄 이전의 많은 커널에서는, 상대가 데이터를 보낸 직후 리셋한 \
             연결이 영원히 기다림",
             "每次到达很少时，每个完成项略增开销；缓冲区随到达量调整（默认）时，可合并的很少；2026 年春季之前的许多内核上，\
@@ -309,7 +309,7 @@ fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
         false => known,
         true => vec![localized!(
             language,
-            "{name} is part of this study, without a standing of its own",
+            "{name} is part of this study, without its own standing",
             "{name}: 이 실험에 있으나 자체 판정은 없음",
             "{name}：在本实验中，但没有自己的判定",
         )],

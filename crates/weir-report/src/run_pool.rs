@@ -248,6 +248,20 @@ fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
     }
 }
 
+/// The machine's state that another run met: near, far.
+const MET: [[&str; 3]; 2] = [
+    [
+        "it met the near state of the machine",
+        "코어 간 지연이 짧은 머신 상태(near)에서 측정됨",
+        "机器处于核间延迟较短的状态（near）",
+    ],
+    [
+        "it met the far state of the machine",
+        "코어 간 지연이 긴 머신 상태(far)에서 측정됨",
+        "机器处于核间延迟较长的状态（far）",
+    ],
+];
+
 /// Why a run is left out, as a clause.
 fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
     let language = view.language;
@@ -295,22 +309,7 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
                 "基线不同：{baseline}"
             )
         }
-        LeftOut::OtherState { is_far: true } => choose(
-            view,
-            [
-                "it met the far state of the machine",
-                "코어 간 지연이 긴 머신 상태(far)에서 측정됨",
-                "机器处于核间延迟较长的状态（far）",
-            ],
-        ),
-        LeftOut::OtherState { is_far: false } => choose(
-            view,
-            [
-                "it met the near state of the machine",
-                "코어 간 지연이 짧은 머신 상태(near)에서 측정됨",
-                "机器处于核间延迟较短的状态（near）",
-            ],
-        ),
+        LeftOut::OtherState { is_far } => view.language.choose(MET[usize::from(*is_far)]).to_owned(),
         LeftOut::NoCell => choose(view, ["it does not have the cell", "해당 조건 없음", "没有该条件"]),
         LeftOut::NoArm => choose(view, ["it does not have the arm", "해당 비교 대상 없음", "没有该方案"]),
         LeftOut::NotMeasured => choose(view, ["it has no figure", "수치 없음", "没有数值"]),

@@ -62,7 +62,7 @@ words! {
     AddedCostTitle: "What arms add to the baseline's cost" | "기준 대비 추가 비용" | "相对基线增加的开销";
     AddedCostHelp: "Each arm less the baseline of the same block, which does the same work without what the arm adds: the \
         mean over the blocks, with its t interval. The share is the first of these costs over that of the reference \
-        (Fieller's interval, as wide as for all arms together); a dash where the reference's cost cannot be told from zero."
+        (Fieller's interval, as wide as for all arms together); a dash where the reference's cost cannot be distinguished from zero."
         | "각 비교 대상에서, 추가 기능 없이 같은 일을 하는 같은 블록의 기준을 뺀 값입니다. 블록의 평균과 t 신뢰구간을 표시합니다. 비율은 첫 번째 비용을 참조 대상의 비용으로 나눈 값입니다(모든 \
         대상을 함께 보정한 Fieller 신뢰구간). 참조 대상의 비용이 0과 구별되지 않으면 비율을 표시하지 않습니다."
         | "各方案减去同一区组中做同样工作但没有附加部分的基线，给出各区组的均值与 t 置信区间。份额为第一项开销除以参照方案的开销（Fieller 置信区间，对所有方案联合校正）；若参照方案的开销与零无法区分，则不给出份额。";
@@ -124,7 +124,7 @@ words! {
 
     PublishedTitle: "Published beside measured" | "발표 수치와 측정 수치 비교" | "公布的数值与实测对照";
     PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline. \
-        Explanations are those of whoever wrote the study; a cause is measured only where arms switch it on."
+        Explanations are those of the author of the study; a cause is measured only where arms switch it on."
         | "이런 서버에 대해 다른 곳에서 발표한 수치와 이번 측정 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다. 설명은 실험 파일을 작성한 사람이 적었습니다. 원인은 그 원인만 켠 비교 \
         대상이 있을 때만 측정합니다."
         | "他人就此类服务器公布的数值，以及本次的实测结果。比值为方案除以基线。说明由实验文件的作者提供；只有存在单独打开某一原因的方案时，才测量该原因。";
@@ -247,7 +247,7 @@ words! {
     KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
         can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
         itself may be slower or faster than shown. From the version that has \
-        them on, multishot receives are used where this kernel tells every end of a connection."
+        them on, multishot receives are used where this kernel reports every end of a connection."
         | "이 커널에서, 표시한 버전에 없는 기능을 끄고 측정한 대상입니다. 끌 수 있는 것은 프로그램이 커널에 요청하는 기능뿐입니다. 네트워크 스택, 스케줄러, io_uring 내부는 이 커널의 \
         것이므로, 실제 이전 커널은 여기 표시한 것보다 느리거나 빠를 수 있습니다. 멀티샷 수신은 이를 지원하는 버전부터, 이 커널이 모든 연결 종료를 알려 줄 때만 씁니다."
         | "在本内核上关闭所列版本尚没有的功能后测得。能关闭的只是程序向内核请求的功能；网络栈、调度器和 io_uring \

@@ -71,6 +71,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "clock",
             "errors",
             "file_locks",
+            "interfaces",
             "launched",
             "local_port",
             "log_file",
@@ -165,6 +166,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "parse",
             "files",
+            "load_link",
             "sockets",
             "foreign",
             "crosscore",
@@ -334,6 +336,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "slice_order",
             "sums",
             "tcp_segments",
+            "link_losses",
             "slice_length",
             "warm",
             "variance_components",

@@ -20,7 +20,7 @@ impl Outputs {
         Self { streams, chunk: vec![0; CHUNK_BYTES] }
     }
 
-    /// Of a run whose outputs are not read.
+    /// For a run whose outputs are not read.
     pub(super) fn none() -> Self {
         Self { streams: [None, None], chunk: Vec::new() }
     }

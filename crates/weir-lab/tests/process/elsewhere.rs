@@ -274,7 +274,7 @@ pub fn a_wrong_answer_costs_its_round() {
         (
             "more",
             "s/\"arms\":\\[{\"Ok\"/\"arms\":[{\"Ok\":{\"address\":\"127.0.0.1:1\",\"is_process\":true}},{\"Ok\"/",
-            "asked for 3 servers, and told of 4",
+            "asked for 3 servers, and answered for 4",
         ),
         ("fewer", "s/\"programs\":\\[.*\\]/\"programs\":[]/", "of files of 0"),
         ("another", "s/{\"totals\":\\[.*\\]}/\"done\"/", "it answered another command"),

@@ -228,7 +228,7 @@ impl NoTurns {
                 "实验文件指定了完整试验",
             ],
             Self::ConnectionEach => [
-                "a connection for each message leaves work in the kernel for whoever comes next",
+                "a connection for each message leaves work in the kernel for the next slice",
                 "메시지마다 새 연결을 쓰면, 커널에 남은 작업이 다음 대상의 차례로 넘어감",
                 "每条消息新建连接，会在内核中把工作留给下一个方案",
             ],

@@ -36,7 +36,7 @@ const TITLE: Caption = Caption::Own(["The session, trial by trial", "시행별 �
 
 const HELP: Caption = Caption::Own([
     "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
-        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which tells \
+        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which shows \
         machine states apart.",
     "상자 하나가 시행 하나이며, 실행한 순서대로 놓았습니다. 대상들을 번갈아 실행하므로 머신 상태의 변화는 모두에게 똑같이 영향을 줍니다. 속이 빈 상자는 제외한 시행입니다. 아래에는 시행 전후의 코어 간 \
     왕복 시간을 표시합니다. 이 값으로 머신 상태를 구분합니다.",

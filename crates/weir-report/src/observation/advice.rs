@@ -93,7 +93,7 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
             Some(localized!(
                 language,
                 "It opened the same names again and again: {files} names {opens} times, most often {path}, {path_opens} times. \
-                 Whoever keeps the descriptors (nginx: open_file_cache) opens each once, which is {files} opens.",
+                 A program that keeps the descriptors (nginx: open_file_cache) opens each once, which is {files} opens.",
                 "같은 파일을 거듭 열었습니다. 이름 {files}개를 {opens}회 열었고, 가장 자주 연 파일은 {path}({path_opens}회)입니다. 디스크립터를 닫지 않고 다시 \
                 쓰면(nginx: open_file_cache) 파일마다 한 번씩, 모두 {files}회만 열면 됩니다.",
                 "同样的文件被反复打开：{files} 个名称打开了 {opens} 次，最多的是 {path}，{path_opens} \

@@ -61,7 +61,7 @@ fn waited_for_cpu(observation: &Observation, language: Language) -> String {
     localized!(
         language,
         "It waited for a CPU: it had {cpu} of one and was runnable without one {delay} of the time, while other \
-         programs or other threads of its own ran. Look there first.",
+         programs or its other threads ran. Look there first.",
         "CPU를 기다렸습니다. CPU 하나의 {cpu}를 썼고, 다른 프로그램이나 자신의 다른 스레드가 실행되는 동안 시간의 {delay}를 실행 가능한 상태로 기다렸습니다. 이것부터 확인하십시오.",
         "它在等 CPU：用了一个 CPU 的 {cpu}，另有 {delay} 的时间可运行却在等 CPU，其间运行的是其他程序或它自己的其他线程。请先检查这一点。",
     )

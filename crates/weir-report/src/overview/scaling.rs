@@ -145,7 +145,7 @@ fn alarm(view: &View<'_>, it: &Scaling) -> Sentence {
     let text = localized!(
         view.language,
         "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More workers alone do not explain more than {limit}: \
-         something else differs between the two cells. What it may be, held against the records: {candidates}.",
+         something else differs between the two cells. Possible causes, checked against the records: {candidates}.",
         "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). 워커를 늘린 것만으로는 {limit}를 넘을 수 없으므로, 두 조건 사이에 다른 차이가 있습니다. \
         기록에서 확인한 가능한 원인: {candidates}.",
         "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。仅增加工作线程不会超过 {limit}，因此两个条件之间还有其他差异。按记录核对的可能原因：{candidates}。",

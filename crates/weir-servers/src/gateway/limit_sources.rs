@@ -49,7 +49,7 @@ pub struct LimitStatus {
     pub value: Value,
     /// Its origin.
     pub origin: LimitOrigin,
-    /// It is a common limit: the account has no value of its own.
+    /// It is a common limit: the account has no separate value.
     pub is_common: bool,
     /// When an operator has set it, in nanoseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]

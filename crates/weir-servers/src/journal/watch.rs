@@ -1,4 +1,4 @@
-//! What operators are told of a journal's disk while it works: that it stalls, and that it is nearly full. Both stop
+//! What operators learn about a journal's disk while it works: that it stalls, and that it is nearly full. Both stop
 //! the orders sooner or later, and no other message says so.
 
 use std::{

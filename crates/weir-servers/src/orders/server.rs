@@ -208,7 +208,7 @@ impl OrdersControl {
         if self.shared.room.get().is_none()
             && let Ok(room) = DiskRoom::watch(directory, self.shared.config.journal_segment_bytes)
         {
-            // Of two at one time one is enough. Without a thread, only stalls are seen.
+            // One of two at one time is enough. Without a thread, only stalls are seen.
             let _ = self.shared.room.set(room);
         }
         Some(JournalsWatch { shared: Arc::clone(&self.shared), watch: JournalWatch::default() })

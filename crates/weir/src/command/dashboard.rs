@@ -81,7 +81,7 @@ fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     });
     localized!(
         language,
-        "whoever reaches {address} can read them; {acting}",
+        "everybody who reaches {address} can read them; {acting}",
         "{address}에 접속할 수 있는 사람은 누구나 실험을 볼 수 있습니다. {acting}",
         "凡能访问 {address} 的人都可以查看实验；{acting}",
     )

@@ -19,7 +19,7 @@ const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
 const BRANCHES: [&str; 4] =
     ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"];
 
-/// The variable with the branch that a tag has too, and the one that tells what it has.
+/// The variable with the branch that a tag has too, and the one that says which of them it is.
 const REFERENCE: &str = "GITHUB_REF_NAME";
 const REFERENCE_KIND: &str = "GITHUB_REF_TYPE";
 

@@ -47,7 +47,7 @@ pub(super) fn of_round(serving: &Serving, reach: &Reach<'_>, started: &RoundStar
     let (servers, programs) = (started.servers.arms.len(), started.programs.len());
     if servers != asked || programs != asked {
         return Err(format!(
-            "it was asked for {asked} servers, and told of {servers} and of files of {programs}"
+            "it was asked for {asked} servers, and answered for {servers} and for files of {programs}"
         ));
     }
     for (arm, server) in serving.arms.iter().zip(&started.servers.arms) {
@@ -99,7 +99,11 @@ pub(super) fn of_step(command: &RoundCommand, answer: &RoundAnswer, arms: usize)
 }
 
 fn of_all(found: usize, asked: usize) -> Result<(), String> {
-    if found == asked { Ok(()) } else { Err(format!("it told of {found} servers, and {asked} were there")) }
+    if found == asked {
+        Ok(())
+    } else {
+        Err(format!("it answered for {found} servers, and {asked} were there"))
+    }
 }
 
 fn possible(numbers: &[u64]) -> Result<(), String> {
@@ -167,8 +171,8 @@ mod tests {
         let reason = |addresses: &[&str], programs| {
             fits(&serving(), &started(addresses, programs), &own()).expect_err("it is wrong")
         };
-        assert!(reason(&[here; 4], 3).contains("asked for 3 servers, and told of 4"));
-        assert!(reason(&[here; 3], 2).contains("files of 2") && reason(&[], 0).contains("told of 0"));
+        assert!(reason(&[here; 4], 3).contains("asked for 3 servers, and answered for 4"));
+        assert!(reason(&[here; 3], 2).contains("files of 2") && reason(&[], 0).contains("answered for 0"));
         for wrong in ["127.0.0.1:7007", "10.9.0.2:0", "10.9.0.2", "--help", "", "/run/a.sock"] {
             let reason = reason(&[here, wrong, here], 3);
             assert!(reason.contains("arm uring at") && reason.contains("not where"), "{wrong}: {reason}");
@@ -205,7 +209,7 @@ mod tests {
         assert!(of(&enter, &RoundAnswer::Done).is_err_and(|reason| reason.contains("another command")));
         let totals = |arms: usize| RoundAnswer::Totals(vec![ObservedWindow::default(); arms]);
         assert_eq!(of(&RoundCommand::Totals, &totals(3)), Ok(()));
-        assert!(of(&RoundCommand::Totals, &totals(2)).is_err_and(|reason| reason.contains("told of 2")));
+        assert!(of(&RoundCommand::Totals, &totals(2)).is_err_and(|reason| reason.contains("answered for 2")));
         let stopped = |arms: usize| {
             RoundAnswer::Stopped(Stopped { arms: vec![ArmStopped::default(); arms], ..Stopped::default() })
         };

@@ -23,7 +23,7 @@ pub(super) use gateway::run as serve_gateway;
 /// How often journals are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Tells what workers want people to see, and what the disk of their journals does, from a thread of its own: no
+/// Prints what workers want people to see, and what the disk of their journals does, from a separate thread: no
 /// worker waits for standard error.
 fn tell_lines(control: &OrdersControl) {
     let Some(lines) = control.lines() else { return };
