@@ -5,8 +5,9 @@
 //! effects are against a fixed reference as they are. Where a baseline was the program of an earlier run (the parent
 //! commit, say), the effects are multiplied along the way to the reference: logarithms add, and so do the squares of
 //! their standard errors, as those of independent runs do; the degrees of freedom of the sum are Satterthwaite's. What
-//! moved between the runs is in no interval. If several ways lead to the same program, the one with the
-//! narrowest interval counts. A program of unknown content (`contents`) is no link of such a way: another run may have another program.
+//! moved between the runs is in no interval. If several ways lead to the same program, the one with the narrowest
+//! interval counts. A program of unknown content (`contents`) is no link of such a way: another run may have another
+//! program.
 //!
 //! A *stretch* is the runs that have one reference on one kind of machine. A run belongs to the newest stretch of
 //! its kind of machine that knows its baseline, and begins another one where there is none. So runs of two machines
