@@ -131,8 +131,8 @@ impl Found {
             let named = self.refused.named.join(", ");
             lines.push(localized!(
                 language,
-                "a start refuses {refused} records whose contents are not what their kind has to be: \
-                 {named}",
+                "records that a start refuses, because their contents are not what their kind has to be: {refused} \
+                 ({named})",
                 "내용이 종류에 맞지 않아 시작이 거부하는 레코드 {refused}개: {named}",
                 "有 {refused} 条记录的内容与其种类不符，启动会拒绝：{named}",
             ));
@@ -141,7 +141,7 @@ impl Found {
             let named = self.ignored.named.join(", ");
             lines.push(localized!(
                 language,
-                "a start ignores {ignored} records that this version cannot read: {named}",
+                "records that this version cannot read, and that a start ignores: {ignored} ({named})",
                 "이 버전이 읽지 못해 시작이 무시하는 레코드 {ignored}개: {named}",
                 "有 {ignored} 条记录此版本无法读取，启动会忽略：{named}",
             ));
@@ -149,7 +149,7 @@ impl Found {
         if steps_back > 0 {
             lines.push(localized!(
                 language,
-                "{steps_back} records have an earlier time than the one before: the clock was set back",
+                "records with an earlier time than the one before, because the clock was set back: {steps_back}",
                 "앞 레코드보다 이른 시각의 레코드 {steps_back}개. 시계가 뒤로 맞춰졌습니다",
                 "有 {steps_back} 条记录的时间早于前一条：时钟曾被调回",
             ));
