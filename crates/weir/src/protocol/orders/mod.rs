@@ -47,14 +47,3 @@ fn tell_and_look(lines: &Receiver<String>, mut watch: JournalsWatch) {
         watch.look().iter().for_each(|line| output::tell(line));
     }
 }
-
-fn tell_and_look(lines: &Receiver<String>, mut watch: JournalsWatch) {
-    loop {
-        match lines.recv_timeout(LOOK_EVERY) {
-            Ok(line) => output::tell(&line),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-        watch.look().iter().for_each(|line| output::tell(line));
-    }
-}
