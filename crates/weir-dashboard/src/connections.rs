@@ -79,7 +79,7 @@ impl Connections {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         open.all.values().for_each(|it| *counts.entry(it.from).or_default() += 1);
         let is_idle = |number: &u64, it: &Known| *number != own.number && it.idle_since.is_some();
-        let idle = open.all.iter().filter(|(number, it)| is_idle(*number, *it));
+        let idle = open.all.iter().filter(|(number, it)| is_idle(number, it));
         let most = idle.map(|(_, it)| counts[&it.from]).max();
         let longest = most.and_then(|most| {
             let others = |it: &Known| counts[&it.from] == most && !Arc::ptr_eq(&it.leave, &own.leave);

@@ -458,7 +458,7 @@ async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
         let further = further.unwrap_or_default();
         let rows = app.studies.rows(&found.studies, further, &app.counters);
         let further = further.iter().zip(rows);
-        let further = further.map(|(found, row)| Entry { found: *found, row, judgement: None });
+        let further = further.map(|(found, row)| Entry { found, row, judgement: None });
         let first = from.min(chosen.len());
         let shown = chosen.drain(first..until.min(chosen.len())).chain(further);
         let list = List {

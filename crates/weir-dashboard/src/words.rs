@@ -303,7 +303,7 @@ pub(crate) const ANY_PROCESS: LocalizedText = [
     "登录后可按进程号观测任何其他进程。",
 ];
 pub(crate) const NOT_OBSERVED: LocalizedText = [
-    "Only servers that --stats names are observed for everybody; other processes only for readers with the token.",
+    "Only servers that --stats names are observed for everybody; other processes need the token.",
     "토큰 없이 관찰할 수 있는 것은 --stats로 지정한 서버뿐입니다. 다른 프로세스를 관찰하려면 토큰이 필요합니다.",
     "无令牌时只能观测 --stats 所指定的服务器；观测其他进程需要令牌。",
 ];

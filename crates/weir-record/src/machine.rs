@@ -358,7 +358,7 @@ mod tests {
         );
     }
 
-    /// A change of one fact, and the name by which two records are then told apart.
+    /// A change of one fact, and the name by which two records are then distinguished.
     type Change = (&'static str, fn(&mut Fingerprint));
 
     const CHANGES: [Change; 15] = [

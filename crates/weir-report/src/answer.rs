@@ -27,7 +27,7 @@ pub(crate) fn primary_cell<'v>(view: &'v View<'_>) -> Option<&'v str> {
     view.primary().map(|primary| primary.cell_id.as_str()).or_else(first)
 }
 
-/// Arms that could not run, with the way out, and checks that failed: an item each.
+/// Arms and cells that could not run, with the way out, and checks that failed: an item each.
 pub(crate) fn limits(view: &View<'_>) -> Vec<String> {
     let colon = view.language.colon();
     let missing = view.result.missing_arms.iter().map(|arm| {
@@ -36,7 +36,9 @@ pub(crate) fn limits(view: &View<'_>) -> Vec<String> {
             arm.unlock.as_ref().map(|it| format!(" {}{colon}{}", view.word(Word::Unlock), view.finding(it)));
         format!("{word}{colon}{}{colon}{reason}.{}", arm.name, unlock.unwrap_or_default())
     });
-    missing.chain(failed_checks(view)).collect()
+    let cells = &view.result.spec.missing_cells;
+    let missing_cells = cells.iter().map(|cell| format!("{}{colon}{}", cell.id, view.finding(&cell.reason)));
+    missing.chain(missing_cells).chain(failed_checks(view)).collect()
 }
 
 /// Checks that failed, by name.

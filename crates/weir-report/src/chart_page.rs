@@ -285,7 +285,7 @@ fn unfinished(view: &View<'_>) -> &'static str {
 
 fn nothing(view: &View<'_>) -> &'static str {
     view.language.choose([
-        "This study has nothing to draw here: its cells do not differ in this, or nobody observed it.",
+        "This study has nothing to draw here: its cells do not differ in this, or it was not observed.",
         "이 실험에는 여기에 그릴 내용이 없습니다. 이 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
         "本实验在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
     ])

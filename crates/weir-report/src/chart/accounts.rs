@@ -16,8 +16,8 @@ const PARTS_MAX: usize = 8;
 
 const TITLE: [&str; 3] = ["Server CPU by place, drawn", "서버 CPU를 쓴 곳(차트)", "服务器 CPU 去向图"];
 const HELP: [&str; 3] = [
-    "The same accounts: one bar for each arm, its parts in the order of the legend. The line is the server CPU of slices that \
-     nobody watched: where the bar ends beyond it, the parts explain more than there is.",
+    "The same accounts: one bar for each arm, its parts in the order of the legend. The line is the server CPU of unobserved \
+     slices: where the bar ends beyond it, the parts explain more than there is.",
     "같은 내역을 대상마다 막대 하나로 그렸습니다. 부분의 순서는 범례와 같습니다. 세로선은 관찰하지 않은 슬라이스의 서버 CPU입니다. 막대가 선을 넘으면 부분의 합이 실제보다 큽니다.",
     "同样的账目：每个方案一条，各部分的次序与图例相同。竖线为未被观测的时间片的服务器 CPU。条形超出竖线，说明各部分之和大于实际。",
 ];

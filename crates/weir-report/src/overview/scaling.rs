@@ -26,7 +26,7 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     let lines = ["Scaling efficiency, cell by cell", "조건별 확장 효율", "各条件的扩展效率"];
     let marks = [
         "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
-         many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
+         many. In brackets: with both, so that the figure is that of the generator. ! more than 105 %.",
         "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계였으므로, 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 부하 생성기가 한계였습니다. 괄호: 둘 다 해당하며, 이때는 부하 \
         생성기의 값입니다. ! 105 % 초과.",
         "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：工作线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",

@@ -258,7 +258,7 @@ fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
 fn the_reason_of_a_missing_arm_is_told_where_it_is_known_and_stays_as_a_program_said_it_where_not() {
     let mut result = fixture::one_arm_missing();
     result.missing_arms[0].reason = Finding::IoUringDisabled { level: 2 };
-    assert!(terminal(&result, Language::Korean, 80, false).contains("kernel.io_uring_disabled가 2임"));
+    assert!(terminal(&result, Language::Korean, 80, false).contains("kernel.io_uring_disabled 값이 2임"));
     assert!(markdown(&result, Language::Chinese).contains("kernel.io_uring_disabled 为 2"));
     let said = "exited with status 3: no luck at 7000".to_owned();
     result.missing_arms[0].reason = Finding::NeverServed { trials: 2, said };

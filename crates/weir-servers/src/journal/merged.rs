@@ -103,7 +103,7 @@ pub fn inspect_all(
     workers: &[u16],
     answers: impl Fn(u8) -> bool,
     visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
-) -> Result<Vec<(u16, Result<JournalEnd, RecoverError>)>, RecoverError> {
+) -> Result<Outcomes<JournalEnd>, RecoverError> {
     let read = |worker| JournalInspection::new(directory, worker);
     merged(directory, workers, |worker, visit| read(worker).read(visit), answers, visit)
 }
@@ -111,8 +111,8 @@ pub fn inspect_all(
 /// See [`recover_all`].
 type Visit<'v> = dyn FnMut(RecordView<'_>, Position) -> Result<(), String> + 'v;
 
-/// The outcome of each journal.
-type Outcomes<T> = Vec<(u16, Result<T, RecoverError>)>;
+/// The outcome of each journal, by worker.
+pub type Outcomes<T> = Vec<(u16, Result<T, RecoverError>)>;
 
 /// Reads the journals with `one`, which shows the records of one journal in order.
 fn merged<T: Send + 'static>(

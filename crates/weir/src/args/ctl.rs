@@ -29,7 +29,7 @@ pub(crate) enum CtlTask {
         #[arg(long)]
         reset: bool,
     },
-    /// Show the prices from which the distance of an order is measured, or set some: weir ctl references WEIR=12.50
+    /// Show the reference prices of orders, or set some: weir ctl references WEIR=12.50
     References {
         /// Symbols with prices, in units of the currency; off takes one away. Each holds until the next trade
         #[arg(value_name = "SYMBOL=PRICE")]
@@ -39,7 +39,7 @@ pub(crate) enum CtlTask {
     Kill {
         /// Account, or all
         account: String,
-        /// End it: orders are taken again
+        /// End the stop: orders are taken again
         #[arg(long)]
         off: bool,
     },

@@ -148,7 +148,7 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
         if flag == "--serve" && waits_for_port && !text.contains(PORT) && !variables {
             return Err(usage(localized!(
                 language,
-                "{flag} {text:?} has no {{port}}, so nobody can see when it is ready; add --ready COMMAND or --ready-line TEXT",
+                "{flag} {text:?} has no {{port}}, so weir cannot see when it is ready; add --ready COMMAND or --ready-line TEXT",
                 "{flag} {text:?}: {{port}}가 없어 서버가 준비되었는지 알 수 없습니다. --ready COMMAND나 --ready-line TEXT를 추가하십시오",
                 "{flag} {text:?} 没有 {{port}}，无法得知服务器何时就绪；请加 --ready COMMAND 或 --ready-line TEXT",
             )));

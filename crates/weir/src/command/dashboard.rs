@@ -73,7 +73,7 @@ fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
 fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     let acting = language.choose(match can_act {
         true => [
-            "who has the token can start and stop studies",
+            "users with the token can start and stop studies",
             "토큰이 있는 사람은 실험을 시작하고 중지할 수 있습니다",
             "持有令牌的人可以启动和停止实验",
         ],

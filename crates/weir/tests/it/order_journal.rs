@@ -156,7 +156,7 @@ fn records_of_a_running_gateway_are_printed_in_order_and_nothing_changes() {
     let lines: Vec<&str> = operators.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{}", operators.stdout);
     for (line, parts) in lines.iter().zip([
-        [" control change=limits account=C00002 ", "\"shares_max\":777"],
+        [" control change=limit_values account=C00002 ", "\"shares_max\":777"],
         [" control change=kill account=C00002 ", " on=true"],
     ]) {
         assert!(parts.iter().all(|part| line.contains(part)), "{line}");

@@ -252,7 +252,7 @@ fn an_arm_that_never_listens_takes_bounded_time() {
     );
     let (file, out) = study_file(&folder, &(study_head(8, "1s") + TWO_ARMS + &mute));
     let began = Instant::now();
-    let said = weir(&["study", &file, "--out", shown(&out)]);
+    let said = weir(&["study", &file, "--long", "--out", shown(&out)]);
     // One wait of ten seconds for it: the time cap is over then.
     assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     // Line breaks depend on the text before.
@@ -335,7 +335,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
     let arms = "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"typo\"\ncommand = \
                 [\"weir-no-such-server\", \"{port}\"]\n";
     let (file, out) = study_file(&folder, &(study_head(8, "6s") + arms));
-    let said = weir(&["study", &file, "--out", shown(&out)]);
+    let said = weir(&["study", &file, "--long", "--out", shown(&out)]);
     assert_eq!(said.code, Some(13), "{}", said.stderr);
     assert!(
         said.stderr.contains("arm typo is missing: weir-no-such-server is not on the PATH"),

@@ -21,6 +21,7 @@ Commands:
   observe      Observe any process: its threads, and with --trace every system call, where time
                goes, and what calls for I/O cost
   ctl          Change a running gateway: limits, kill switches, drain
+  journal      Read, check and repair the journals of a gateway or an exchange
   report       Write the report of a study, or of an observation, again
   export       Print a study's data
   history      Show the results of stored runs by commit: effects with intervals against a fixed

@@ -34,8 +34,11 @@ fn contents(folder: &Path) -> BTreeMap<String, (Vec<u8>, i64, i64)> {
     entries.filter(|path| path.extension().is_none_or(|kind| kind != "making")).map(file).collect()
 }
 
+/// Records, and the torn end if there is one.
+type Inspected = Result<(Vec<Entry>, Option<Torn>), RecoverError>;
+
 /// Reads a journal from its begin.
-fn inspect(folder: &Path) -> (JournalInspection, Result<(Vec<Entry>, Option<Torn>), RecoverError>) {
+fn inspect(folder: &Path) -> (JournalInspection, Inspected) {
     let mut inspection = JournalInspection::new(folder, WORKER);
     let mut entries = Vec::new();
     let end = read(&mut inspection, &mut entries);

@@ -273,7 +273,7 @@ fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     if *unmatched > 0 {
         text.push_str(&localized!(
             language,
-            "; {unmatched} completions are left out, because nobody saw them being issued",
+            "; {unmatched} completions are left out, because weir did not see their issue",
             "; 요청을 보지 못한 완료 {unmatched}건은 뺐습니다",
             "；有 {unmatched} 个完成因没有看到其发出而未计入",
         ));

@@ -350,7 +350,7 @@ impl Layout {
     fn heading(&self) -> String {
         let choose = |texts: [&'static str; 3]| self.language.choose(texts);
         let [misses, sleep, added] =
-            [["misses", "miss", "miss"], ["sleep", "잠든 시간", "睡眠"], ["added", "추가 지연", "附加延迟"]]
+            [["misses", "miss", "miss"], ["sleep", "잠든 시간", "睡眠"], ["added", "추가", "附加"]]
                 .map(choose);
         let [p50, p99] = match self.is_narrow {
             true => ["p50", "p99"],
