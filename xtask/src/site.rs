@@ -194,7 +194,6 @@ fn follow(book: &Path) -> Result<(), String> {
     let mut wrong = Vec::new();
     for path in built(book, book)? {
         let Ok(text) = fs::read_to_string(book.join(&path)) else { continue };
-        // Reports have their own tests, and are drawn without links.
         for target in links::targets(&text) {
             if links::resolved(&path, target).is_some_and(|to| !book.join(&to).exists()) {
                 wrong.push(format!("{path}: {target} leads nowhere"));

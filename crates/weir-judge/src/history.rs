@@ -40,7 +40,7 @@ pub const SERIES_MAX: usize = 50;
 /// Most runs of a series.
 pub const RUNS_MAX: usize = 1_000;
 
-/// Most degrees of freedom that are told apart. The quantile of more of them differs by less than 0.03 %, and the time
+/// Most degrees of freedom that make a difference. The quantile of more of them differs by less than 0.03 %. The time
 /// to compute one grows with their number, which a stored file sets.
 const DEGREES_MAX: u32 = 10_000;
 

@@ -44,7 +44,8 @@ pub(crate) fn comment(view: &View<'_>) -> String {
     let limits = answer::limits(view);
     let shown: Vec<String> =
         limits.iter().take(COMMENT_LIMITS_MAX).map(|it| escape(&shortened(it))).collect();
-    paragraph(&mut out, &shown.join("; "));
+    let more = and_more(view, limits.len() - shown.len());
+    paragraph(&mut out, [shown.join("; "), more].join(" ").trim_end());
     let facts = escape(&shortened(&answer::facts(view).join(" · ")));
     let again = shortened(&code(&result.reproduce));
     out.push_str(&format!("<sub>{facts} · `{again}`</sub>\n"));

@@ -37,8 +37,11 @@ pub fn resolved(page: &str, target: &str) -> Option<String> {
             _ => parts.push(part),
         }
     }
-    let path = parts.join("/");
-    Some(if file.ends_with('/') { format!("{path}/index.html") } else { path })
+    // A folder is its index; the base of mdBook's error page is the root.
+    if file.ends_with('/') {
+        parts.push("index.html");
+    }
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]
@@ -51,6 +54,7 @@ mod tests {
         assert_eq!(of("../study-file.html#keys").as_deref(), Some("docs/study-file.html"));
         assert_eq!(of("observe.html").as_deref(), Some("docs/guide/observe.html"));
         assert_eq!(of("/index.html").as_deref(), Some("index.html"));
+        assert_eq!(of("/").as_deref(), Some("index.html"));
         assert_eq!(of("../formats/").as_deref(), Some("docs/formats/index.html"));
         assert_eq!(
             ["#here", "https://example.org/a", "mailto:a@b", "//other/x"].map(of),

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use weir_record::{
+    check::Check,
     effect::{Effect, EffectScale, Question},
     finding::{ExclusionKind, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
     goal::{ComparisonSpec, Goal, Outcome, Side},
@@ -84,6 +85,13 @@ fn a_comment_of_any_study_is_short() {
     insta::assert_snapshot!("comment-en", comment(&fixture::quick(), Language::English));
     let limited = comment(&fixture::one_arm_missing(), Language::English);
     assert!(limited.contains("Arms that could not run"), "{limited}");
+    let mut failed = fixture::quick();
+    failed.checks = vec![Check { passed: false, ..failed.checks[0].clone() }; 6];
+    let text = comment(&failed, Language::English);
+    assert!(
+        text.contains("✗") && text.contains("report.html"),
+        "those that are left out are counted: {text}"
+    );
 }
 
 #[test]
