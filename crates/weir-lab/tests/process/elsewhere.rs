@@ -276,7 +276,7 @@ pub fn a_wrong_answer_costs_its_round() {
             "s/\"arms\":\\[{\"Ok\"/\"arms\":[{\"Ok\":{\"address\":\"127.0.0.1:1\",\"is_process\":true}},{\"Ok\"/",
             "asked for 3 servers, and answered for 4",
         ),
-        ("fewer", "s/\"programs\":\\[.*\\]/\"programs\":[]/", "of files of 0"),
+        ("fewer", "s/\"programs\":\\[.*\\]/\"programs\":[]/", "for 3 and for files of 0"),
         ("another", "s/{\"totals\":\\[.*\\]}/\"done\"/", "it answered another command"),
         ("none", "s/\"programs\":\\[.*/\"programs\":[/", "none of ours"),
     ] {
