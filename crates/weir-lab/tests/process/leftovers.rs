@@ -11,7 +11,7 @@ use std::{
 pub const MARK: &str = "WEIR_TEST_MARK";
 
 /// Time for the kernel to deliver death signals.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until only this process carries the mark, and fails if another one stays. An empty mark stands for children
 /// of this process, which inherit none.
@@ -57,9 +57,13 @@ pub fn stopped_until(over: &AtomicBool) -> BTreeSet<String> {
     stopped
 }
 
-/// Whether some marked process is stopped.
-pub fn is_any_stopped(mark: &str) -> bool {
-    find(mark).iter().any(|found| found.is_stopped)
+/// Waits until a marked process is stopped.
+pub fn wait_for_stopped(mark: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !find(mark).iter().any(|found| found.is_stopped) {
+        assert!(Instant::now() < deadline, "no arm was stopped");
+        std::thread::yield_now();
+    }
 }
 
 struct Found {

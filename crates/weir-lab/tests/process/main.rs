@@ -611,17 +611,15 @@ fn an_interrupted_round_leaves_nothing() {
 }
 
 fn a_killed_laboratory_leaves_nothing_but_its_store() {
-    kill_laboratories("laboratory", 40);
+    kill_laboratories("laboratory", Moment::Random { ms_max: 40 });
 }
 
 fn a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store() {
-    let stopped = kill_laboratories("laboratory-in-turns", 400);
-    assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+    kill_laboratories("laboratory-in-turns", Moment::Stopped);
 }
 
 fn a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store() {
-    let stopped = kill_laboratories("laboratory-of-orphans", 400);
-    assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+    kill_laboratories("laboratory-of-orphans", Moment::Stopped);
 }
 
 /// The command's child left its process group, so only a supervisor finds it.
@@ -644,9 +642,31 @@ fn a_laboratory_killed_in_a_setup_or_a_ready_command_leaves_nothing() {
     }
 }
 
-/// Ten kills, or fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and up to `later_ms_max`
-/// milliseconds later. Returns how many of them met a stopped process.
-fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
+/// When a laboratory is killed, after some of its events.
+#[derive(Clone, Copy)]
+enum Moment {
+    /// At most this much later.
+    Random { ms_max: u64 },
+    /// As soon as an arm of it is found stopped.
+    Stopped,
+}
+
+impl Moment {
+    fn wait(self, random: &mut weir_stats::random::Random, mark: &str) {
+        match self {
+            Self::Random { ms_max } => {
+                let until = Instant::now() + Duration::from_micros(random.below(1_000 * ms_max));
+                while Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+            }
+            Self::Stopped => leftovers::wait_for_stopped(mark),
+        }
+    }
+}
+
+/// Ten kills, or fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and then at this moment.
+fn kill_laboratories(role: &str, moment: Moment) {
     let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 10 };
     let folder =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("weir-lab-{}-{role}", std::process::id()));
@@ -654,7 +674,7 @@ fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
         std::fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }
     let mut random = weir_stats::random::Random::seeded(SEED);
-    let (mut stored, mut stopped) = (0, 0);
+    let mut stored = 0;
     for kill in 0..kills {
         let mark = format!("killed-{role}-{kill}");
         let mut laboratory = Command::new(this_program())
@@ -668,11 +688,7 @@ fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
         let mut events = BufReader::new(laboratory.stdout.take().expect("its output is a pipe")).lines();
         let wanted = usize::try_from(1 + random.below(12)).expect("it is small");
         assert_eq!(events.by_ref().take(wanted).count(), wanted, "kill {kill}: the laboratory ended early");
-        let until = Instant::now() + Duration::from_micros(random.below(1_000 * later_ms_max));
-        while Instant::now() < until {
-            std::hint::spin_loop();
-        }
-        stopped += u32::from(leftovers::is_any_stopped(&mark));
+        moment.wait(&mut random, &mark);
         laboratory.kill().expect("it can be killed");
         laboratory.wait().expect("it can be reaped");
         expect_none(&mark);
@@ -684,5 +700,4 @@ fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
     }
     assert!(stored > 0, "no block was ever finished");
     std::fs::remove_dir_all(&folder).expect("the folder can be removed");
-    stopped
 }

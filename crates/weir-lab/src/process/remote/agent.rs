@@ -386,11 +386,15 @@ fn lock_within(file: &File, longest: Duration) -> io::Result<bool> {
 }
 
 /// Ends the agent that holds the lock if it belongs to this session: the laboratory has lost it, and it has not
-/// noticed yet. Its servers end with it. A process number that another program reused is not an agent's.
+/// noticed yet. Its servers end with it. A process number that another program reused is not an agent's. This process
+/// can be the holder: a child that it has just forked has the lock until it executes its program.
 fn end_earlier(holder: &str, session: &str) -> bool {
     let Some((of, pid)) = holder.split_once(' ') else { return false };
     let pid = pid.trim().parse().ok().filter(|pid: &i32| *pid > 0);
     let Some(pid) = pid.filter(|_| of == session) else { return false };
+    if pid.unsigned_abs() == std::process::id() {
+        return true;
+    }
     let program = |name: &str| fs::read_link(format!("/proc/{name}/exe")).ok();
     let is_agent = program(&pid.to_string()).is_some_and(|it| Some(it) == program("self"));
     is_agent && Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
@@ -570,6 +574,13 @@ mod tests {
         let mut output = Vec::new();
         let mut idle = Session { came, output: &mut output, number: 0, silence_max: Duration::ZERO };
         assert!(matches!(idle.next(), Err(AgentError::Silence(0))));
+    }
+
+    #[test]
+    fn an_agent_that_waits_for_its_own_lock_is_not_ended() {
+        let own = format!("7 {}", std::process::id());
+        assert!(end_earlier(&own, "7"), "the lock is waited for");
+        assert!(!end_earlier(&own, "8"), "it is another session's");
     }
 
     #[test]
