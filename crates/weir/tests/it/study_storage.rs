@@ -73,13 +73,16 @@ fn measures_from_outside(folder: &Folder, head: &str, takes_turns: bool) {
         assert_eq!(trial.slices.is_empty(), !takes_turns, "{}", trial.cell_id);
         assert!(trial.slices.iter().all(|slice| slice.messages > 0 && slice.server_cpu_ns > 0), "{trial:?}");
     }
-    for load in loads {
+    for load in &loads {
         let storage = load.storage.as_ref().expect("it is of storage");
         let observed = load.observed.as_ref().expect("it was observed");
         assert!(load.messages > 0 && observed.cpu_ns > 0 && load.response.count > 0, "{load:?}");
-        assert!(storage.background_iops.is_some_and(|iops| iops > 0.0), "{storage:?}");
+        assert!(storage.background_iops.is_some(), "{storage:?}");
         assert!(storage.tool.starts_with("weir"), "{}", storage.tool);
     }
+    // On a busy machine the background may stand still for as long as one trial.
+    let mut background = loads.iter().filter_map(|load| load.storage.as_ref()?.background_iops);
+    assert!(background.any(|iops| iops > 0.0), "{loads:?}");
     let report = fs::read_to_string(folder.join("run/report.md")).expect("it is written");
     for words in
         ["apt-get install fio", "CPU per I/O", "IOPS", "4 KiB random read", "2 more in the background"]
