@@ -582,8 +582,6 @@ where
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
-                // A connection beyond the limit is closed; the others and the server continue.
-                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
                 Err(_) if executor::is_draining() => return,
                 Err(error) => match failures.pause(time::now()) {
                     Some(pause) if time::timeout(pause, executor::draining()).await.is_err() => continue,

@@ -163,6 +163,7 @@ conformance! {
     "24b" a_connection_that_select_cannot_watch_is_refused_and_counted = cases::limits::high_connections, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS,
         except BLOCKING: "it watches no set of descriptors";
+    "24c" an_accept_outlives_connections_that_find_no_room = cases::limits::sockets_at_the_maximum, Here, 20;
     "25" idle_connections_cost_no_turns = cases::limits::idle_turns, OwnProcess, 0,
         except BLOCKING: "idle threads sleep in the kernel and have no loop that could turn";
     "27" a_paced_message_leaves_when_it_is_due = cases::wake::paced_sender, Here, 20,

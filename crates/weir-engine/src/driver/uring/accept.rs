@@ -25,12 +25,17 @@ impl Uring {
         if self.draining.is_some() {
             return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(descriptor) = socket.accepted.pop_front() {
+        while let Some(descriptor) =
+            self.sockets.get_mut(listener).and_then(|socket| socket.accepted.pop_front())
+        {
             self.arm_accept(listener);
-            let admitted = self.insert(descriptor, SocketKind::Stream);
-            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
+            match self.insert(descriptor, SocketKind::Stream) {
+                Ok(id) => return Poll::Ready(Ok(id)),
+                // There is no room for it, and it is closed.
+                Err(_) => error::count_refused(&self.parts.counters),
+            }
         }
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error.take() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
