@@ -41,6 +41,9 @@
 //! many. Copy what must be kept; a lease that is held keeps its buffer from other connections. Sending a lease as it
 //! is costs no copy.
 //!
+//! Tasks of one runtime wait for each other with [`sync`](crate::sync): events, permits, one value, a bounded channel. All
+//! of it is fair, bounded, and safe to drop at any await.
+//!
 //! Other threads reach a runtime through a [`Remote`](crate::Remote), which runs a closure or starts a task there;
 //! through a [`mailbox`](crate::mailbox); and, from runtime to runtime, through the [hand-off](crate::handoff).
 //!

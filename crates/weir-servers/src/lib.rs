@@ -8,7 +8,6 @@ pub mod gateway;
 pub mod http;
 pub mod journal;
 pub mod metrics;
-mod notify;
 pub mod orders;
 mod overflow;
 pub mod stats;

@@ -36,6 +36,7 @@ use ports::Ports;
 pub(crate) use ports::{PollReason, TurnHook};
 pub use task::JoinHandle;
 use task::{Finishing, JoinState};
+pub(crate) use waker::is_own_waker;
 use waker::{INDEX_MAIN, TaskName, VTABLE};
 
 /// How many rounds the end of a runtime looks for tasks that destructors of other tasks have spawned.

@@ -33,6 +33,7 @@ use crate::{
     doorbell::Doorbell,
     driver_choice::StartError,
     executor::{self, Core, PollReason, TurnHook},
+    sync::WaitList,
 };
 
 /// Messages that wait in the producer for one other worker.
@@ -43,7 +44,7 @@ pub(super) struct Destination<T> {
     /// Messages were put into its queue and are not announced yet.
     unannounced: bool,
     /// Tasks that wait for room.
-    pub(super) waiters: Vec<Waker>,
+    pub(super) waiters: WaitList,
 }
 
 /// The parts of a port that change.
@@ -115,7 +116,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
         overflow: Default::default(),
         pending: false,
         unannounced: false,
-        waiters: Vec::new(),
+        waiters: WaitList::new(),
     };
     let port = |(own, queues)| {
         let state = State {
@@ -439,7 +440,7 @@ impl<T> State<T> {
         let destination = &mut self.destinations[to];
         destination.pending = false;
         destination.unannounced = false;
-        leftovers.wakers.append(&mut destination.waiters);
+        destination.waiters.take_all(&mut leftovers.wakers);
         let waiting = destination.overflow.iter_mut().filter(|priority| !priority.is_empty());
         leftovers.lost.extend(waiting.map(std::mem::take));
     }
@@ -460,7 +461,7 @@ impl<T> State<T> {
             }
             if congested.is_none() {
                 self.destinations[to].pending = false;
-                leftovers.wakers.append(&mut self.destinations[to].waiters);
+                self.destinations[to].waiters.take_all(&mut leftovers.wakers);
                 return;
             }
             if self.note_congested(group, own, to) {

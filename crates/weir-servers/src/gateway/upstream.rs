@@ -26,6 +26,7 @@ use foldhash::HashMap;
 use weir_engine::{
     Lease,
     net::{Address, Stream},
+    sync::Signal,
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
@@ -49,7 +50,6 @@ use super::{
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
-use crate::notify::Signal;
 
 use mass_cancel::PendingMassCancel;
 use sender::Waiting;

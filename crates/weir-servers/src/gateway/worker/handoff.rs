@@ -53,7 +53,7 @@ impl Gateway {
 
     /// Wakes the clients that wait for room.
     fn tell_room(&self) {
-        self.waiters.notify();
+        self.waiters.notify_all();
         for worker in self.others() {
             self.push(worker, WorkerMessage::bare(Kind::Room, 0));
         }
@@ -99,7 +99,7 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         if gateway.overflow.iter().all(Overflow::is_empty) {
             gateway.catch_up();
         }
-        gateway.waiters.notify();
+        gateway.waiters.notify_all();
     }
 }
 
