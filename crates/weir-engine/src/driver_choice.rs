@@ -218,7 +218,7 @@ mod tests {
         let asked = KernelVersion::new(u16::MAX, 0);
         let running = running_kernel().expect("Linux has a version");
         for driver in [Driver::Uring, Driver::Epoll] {
-            let config = Config { as_on_kernel: Some(asked), ..Config::with_driver(driver) };
+            let config = Config { as_on_kernel: Some(asked), ..Config::for_test(driver) };
             let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
                 panic!("{driver} runs as on {asked}");
             };

@@ -69,7 +69,7 @@ mod wakers;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
-    SimOptions, UringOptions,
+    SimOptions, TaskPanic, UringOptions,
 };
 pub use counters::Counters;
 pub use driver::MissingFeature;

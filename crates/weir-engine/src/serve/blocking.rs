@@ -417,6 +417,7 @@ impl Drop for ConnectionThread<'_> {
         let mut table = lock(&self.shared.blocking.table);
         table.connections -= usize::from(self.has_connection);
         if let Some((_, counters)) = table.threads.remove(self.id) {
+            counters.tasks_panicked.add(u64::from(thread::panicking()));
             table.retired.merge(&counters.snapshot());
         }
         drop(table);

@@ -1,6 +1,6 @@
 //! Waiting for other tasks of the same thread: [`Notify`] and [`Signal`] for events, [`Semaphore`] for permits,
-//! [`oneshot()`] for one value, [`channel()`] for many, and [`Waiters`] to build more. For messages from other threads there
-//! is [`mailbox`](crate::mailbox).
+//! [`oneshot()`] for one value, [`channel()`] for many, and [`Waiters`] to build more. For messages from other threads
+//! there is [`mailbox`](crate::mailbox).
 //!
 //! None of them is `Send`: they take no lock, touch no atomic and need no runtime, so they also work under any other
 //! executor that stays on one thread. One list of waiting tasks is their base (`wait_list.rs`), and its contract is

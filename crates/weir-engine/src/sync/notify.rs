@@ -115,7 +115,7 @@ mod tests {
     use crate::{Config, Driver, Runtime, spawn, time::yield_now};
 
     fn run<F: Future>(future: F) -> F::Output {
-        Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(future)
+        Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere").block_on(future)
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::{
 
 use super::wait_list::{Ticket, WaitList};
 
-/// The core. A released permit goes to the first waiter and to nobody else: a later arrival cannot take it, and a waiter
-/// that gives up after that passes it on. It is pure: wakers leave as return values.
+/// The core. A released permit goes to the first waiter and to nobody else: a later arrival cannot take it, and a
+/// waiter that gives up after that passes it on. It is pure: wakers leave as return values.
 ///
 /// Invariant: there is no waiter while a permit is free.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn tasks_share_permits_and_one_that_is_aborted_keeps_none() {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let permits = Rc::new(Semaphore::new(1));
             let held = permits.try_acquire().expect("it is free");

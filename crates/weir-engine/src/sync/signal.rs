@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_signal_raised_twice_before_it_is_taken_is_one() {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let signal = Rc::new(Signal::default());
             signal.raise();
@@ -104,7 +104,8 @@ mod tests {
         static LOOKS: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// A foreign waker that polls the signal again when it is woken, as an inline executor does, and when it is dropped.
+    /// A foreign waker that polls the signal again when it is woken, as an inline executor does, and when it is
+    /// dropped.
     struct Inline;
 
     impl Inline {

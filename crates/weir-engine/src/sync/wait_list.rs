@@ -1,7 +1,7 @@
 //! The tasks that wait for something, first come, first served: the base of the other files here.
 //!
-//! It is pure: it neither wakes nor drops a waker. Each waker that is no longer needed leaves as a return value, and the
-//! caller wakes or drops it when nothing is borrowed, because a waker may run any code.
+//! It is pure: it neither wakes nor drops a waker. Each waker that is no longer needed leaves as a return value, and
+//! the caller wakes or drops it when nothing is borrowed, because a waker may run any code.
 
 use std::{collections::VecDeque, task::Waker};
 

@@ -424,8 +424,7 @@ mod tests {
             for (worker, mut requests) in boxes.into_iter().enumerate() {
                 let (answers, log) = (answers.clone(), log.clone());
                 scope.spawn(move || {
-                    let runtime =
-                        Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it");
+                    let runtime = Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it");
                     runtime.block_on(async {
                         // Stored, so that callers keep waiting for their answers.
                         let mut unanswered = Vec::new();

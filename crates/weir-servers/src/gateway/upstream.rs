@@ -750,7 +750,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_beats_and_a_short_one_does_not() {
-        let config = Config::with_driver(Driver::Sim);
+        let config = Config::for_test(Driver::Sim);
         Runtime::new(&config).expect("it runs everywhere").block_on(async {
             for (work_ms, expected) in [(0, 0), (990, 0), (3_500, 3)] {
                 let work = pin!(time::sleep(Duration::from_millis(work_ms)));

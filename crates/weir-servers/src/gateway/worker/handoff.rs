@@ -147,7 +147,7 @@ mod tests {
     fn expiries_that_many_tell_at_once_are_undelivered_no_more_than_those_of_one() {
         const EXPIRIES: u32 = 20_000;
         const TELLERS: u32 = 100;
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let (gateways, _locals) = both().await;
             let [home, sender] = gateways.as_slice() else { panic!("there are two") };
