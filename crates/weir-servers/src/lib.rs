@@ -10,5 +10,7 @@ pub mod journal;
 pub mod metrics;
 pub mod orders;
 mod overflow;
+#[cfg(feature = "lab")]
+pub mod planted;
 pub mod stats;
 mod thread_per_connection;
