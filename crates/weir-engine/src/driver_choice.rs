@@ -39,6 +39,9 @@ pub enum StartError {
     /// Neither io_uring nor epoll nor poll could be started.
     #[error("no driver can run here: {0}")]
     Nothing(String),
+    /// The call needs the runtime of its thread, and there is none.
+    #[error("{0} outside a runtime: call it inside block_on")]
+    Outside(&'static str),
 }
 
 /// Why the kernel, or a sandbox around us, refuses a driver.

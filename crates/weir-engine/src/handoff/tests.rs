@@ -49,7 +49,8 @@ fn what_cannot_be_attached_says_why() {
         assert_eq!(reason(driver, Strategy::Naive), Ok(()));
     }
     let port = port::<u8>(Strategy::Mesh);
-    assert!(matches!(port.attach(), Err(StartError::Nothing(_))), "outside a runtime");
+    let outside = port.attach().expect_err("there is no runtime").to_string();
+    assert_eq!(outside, "a port cannot be attached outside a runtime: call it inside block_on");
     runtime(Driver::Poll).block_on(async {
         port.attach().expect("for the first time");
         assert!(matches!(port.attach(), Err(StartError::Unable { .. })));
