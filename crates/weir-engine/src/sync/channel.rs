@@ -219,7 +219,7 @@ impl<T> Receiver<T> {
 }
 
 impl<T> Drop for Receiver<T> {
-    /// Every sender in line is woken, one by the other: each finds the receiver gone.
+    /// Every sender in line is woken, one after the other: each finds the receiver gone.
     fn drop(&mut self) {
         let mut inner = self.0.borrow_mut();
         inner.has_receiver = false;

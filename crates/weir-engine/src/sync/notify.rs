@@ -10,8 +10,8 @@ use std::{
 
 use super::waiters::{Place, Waiters};
 
-/// Tells tasks of the same thread that something has changed. It stores no event: who comes later waits for the next
-/// one. For an event that is stored until one task takes it, see [`Signal`](super::Signal).
+/// Announces to tasks of the same thread that something has changed. It stores no event: who comes later waits for the
+/// next one. For an event that is stored until one task takes it, see [`Signal`](super::Signal).
 ///
 /// ```
 /// use std::{cell::Cell, rc::Rc};

@@ -1,4 +1,4 @@
-//! Tasks that wait, each for something of its own: the base for futures outside this folder.
+//! Tasks that wait, each for a value that it names: the base for futures outside this folder.
 
 use std::{
     cell::{Cell, RefCell},

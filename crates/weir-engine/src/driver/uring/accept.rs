@@ -157,7 +157,7 @@ impl Uring {
         let name = socket.address.insert(Box::new(name));
         let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
         socket.operations += 1;
-        // SAFETY: the slot owns the name, in a box of its own, until `on_connect` sees the only completion.
+        // SAFETY: the slot owns the name, in a separate box, until `on_connect` sees the only completion.
         unsafe { self.push_naming_memory(entry.flags(flags).user_data(Kind::Connect.token(id))) };
         Ok(id)
     }

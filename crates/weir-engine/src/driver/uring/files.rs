@@ -147,7 +147,7 @@ impl Uring {
                 opcode::RenameAt::new(here, from.as_ptr(), here, to.as_ptr()).build()
             }
         };
-        // SAFETY: the operation's slot owns request, storage and `how`, each in memory of its own, until `on_file` sees
+        // SAFETY: the operation's slot owns request, storage and `how`, each in separate memory, until `on_file` sees
         // the completion; a future that is dropped leaves them there.
         unsafe { self.push_naming_memory(entry.user_data(Kind::File.token(id))) };
     }
