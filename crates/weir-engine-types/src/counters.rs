@@ -90,6 +90,8 @@ pub struct EngineStats {
     pub events_stale: u64,
     /// Tasks polled.
     pub task_polls: u64,
+    /// Tasks that a panic has ended.
+    pub tasks_panicked: u64,
     /// Timers that fired.
     pub timers_fired: u64,
     /// Connections open now.
@@ -126,6 +128,7 @@ impl EngineStats {
               accepts accepts_starved accepts_refused accepts_failed connects closes
               receives bytes_received sends bytes_sent sends_short would_block receives_full buffers_exhausted
               rearms completion_overflows buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed
-              events_stale task_polls timers_fired connections_open outside_calls_ns outside_calls_spans);
+              events_stale task_polls tasks_panicked timers_fired connections_open outside_calls_ns
+              outside_calls_spans);
     }
 }

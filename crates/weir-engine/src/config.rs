@@ -93,6 +93,18 @@ pub struct OptionError {
     pub expected: String,
 }
 
+/// What a panic in a task ends. The message of the panic is printed in either case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskPanic {
+    /// That task: its values are dropped, the panic is counted (`tasks_panicked`), and a task that awaits its handle
+    /// panics as well. A panic of the driver, or of a call from another thread, ends the runtime.
+    #[default]
+    Task,
+    /// Its runtime: `block_on` panics. For programs whose tasks share state that a panic may leave half changed, and
+    /// for tests, where an assertion in a task must fail the test.
+    Runtime,
+}
+
 /// Everything a runtime needs to know before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -117,6 +129,8 @@ pub struct Config {
     pub as_on_kernel: Option<KernelVersion>,
     /// Pretend that these kernel features do not exist; io_uring and epoll. File operations are not masked.
     pub masked: KernelMask,
+    /// What a panic in a task ends, all drivers.
+    pub task_panic: TaskPanic,
 }
 
 /// The name of the option, which applies to both ends of a connection.
@@ -355,6 +369,12 @@ impl Config {
     /// A configuration with this driver and every default.
     pub fn with_driver(driver: Driver) -> Self {
         Self { driver: DriverChoice::Named(driver), ..Self::default() }
+    }
+
+    /// As [`Self::with_driver`], for tests: a panic in any task ends the runtime, so that an assertion that fails in a
+    /// task fails the test.
+    pub fn for_test(driver: Driver) -> Self {
+        Self { task_panic: TaskPanic::Runtime, ..Self::with_driver(driver) }
     }
 
     /// Every option a study can vary: name, accepted values, effect.

@@ -48,5 +48,5 @@ counters!(turns waits completions completions_per_turn_max submissions enters wa
           accepts accepts_starved accepts_refused accepts_failed connects closes
           receives bytes_received sends bytes_sent sends_short would_block receives_full
           buffers_exhausted rearms completion_overflows buffer_resizes pool_growths
-          receive_pauses events_stale task_polls timers_fired connections_open
+          receive_pauses events_stale task_polls tasks_panicked timers_fired connections_open
           wakes_sent wakes_suppressed wake_calls file_calls);

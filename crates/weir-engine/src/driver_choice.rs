@@ -39,6 +39,9 @@ pub enum StartError {
     /// Neither io_uring nor epoll nor poll could be started.
     #[error("no driver can run here: {0}")]
     Nothing(String),
+    /// The call needs the runtime of its thread, and there is none.
+    #[error("{0} outside a runtime: call it inside block_on")]
+    Outside(&'static str),
 }
 
 /// Why the kernel, or a sandbox around us, refuses a driver.
@@ -218,7 +221,7 @@ mod tests {
         let asked = KernelVersion::new(u16::MAX, 0);
         let running = running_kernel().expect("Linux has a version");
         for driver in [Driver::Uring, Driver::Epoll] {
-            let config = Config { as_on_kernel: Some(asked), ..Config::with_driver(driver) };
+            let config = Config { as_on_kernel: Some(asked), ..Config::for_test(driver) };
             let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
                 panic!("{driver} runs as on {asked}");
             };

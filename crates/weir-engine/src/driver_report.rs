@@ -77,7 +77,7 @@ mod tests {
             ("sqpoll-idle-ms", "20", "5.12"),
         ];
         for (option, value, older) in options {
-            let mut config = Config::with_driver(Driver::Uring);
+            let mut config = Config::for_test(Driver::Uring);
             config.set_option(option, value).expect("it is possible");
             config.set_option("as-on-kernel", older).expect("it is a version");
             let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn io_uring_as_before_5_11_is_refused_by_what_it_lacks() {
-        let mut config = Config::with_driver(Driver::Uring);
+        let mut config = Config::for_test(Driver::Uring);
         config.set_option("as-on-kernel", "5.10").expect("it is a version");
         let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
             panic!("it runs as on 5.10");

@@ -41,6 +41,9 @@
 //! many. Copy what must be kept; a lease that is held keeps its buffer from other connections. Sending a lease as it
 //! is costs no copy.
 //!
+//! Tasks of one runtime wait for each other with [`sync`](crate::sync): events, permits, one value, a bounded channel.
+//! All of it is fair, bounded, and safe to drop at any await.
+//!
 //! Other threads reach a runtime through a [`Remote`](crate::Remote), which runs a closure or starts a task there;
 //! through a [`mailbox`](crate::mailbox); and, from runtime to runtime, through the [hand-off](crate::handoff).
 //!
@@ -55,7 +58,7 @@
 //! | `turn_bytes_max` | the other connections are served first |
 //! | `pool_bytes_max` | bytes that no handler has asked for are copied out; if handlers hold all of it, receives wait |
 //! | descriptors of the process, less `descriptors_reserved` | accepting waits; connections queue in the kernel |
-//! | `sockets_max` | an accepted connection is closed and counted; `connect` is an error |
+//! | `sockets_max`; on select, descriptors below 1024 | an accepted connection is closed and counted, and `accept` goes on; `connect` is an error |
 //! | `tasks_max` | [`try_spawn`](crate::try_spawn) is an error, [`spawn`](crate::spawn) panics |
 //! | `timers_max` | a sleep panics |
 //! | `remote_queue_max` | [`Remote::call`](crate::Remote::call) is an error |
@@ -95,6 +98,20 @@
 //! its own list. They must limit these themselves. [`Stream::try_send_slice`](crate::net::Stream::try_send_slice) and
 //! [`Port::push`](crate::handoff::Port::push) report that there is no room, instead of waiting.
 //!
+//! # Panics
+//!
+//! A panic in a task ends that task: its message is printed, its values are dropped, which closes its connections, and
+//! the counter `tasks_panicked` rises. The others and the runtime go on. A task that awaits its
+//! [`JoinHandle`](crate::JoinHandle) panics too, with the same payload. A server counts its handlers in the same way,
+//! on the blocking driver as well.
+//!
+//! [`TaskPanic::Runtime`](crate::TaskPanic) makes such a panic end the runtime instead. Choose it where tasks share
+//! state that a panic may leave half changed. Tests take [`Config::for_test`](crate::Config::for_test), which sets it:
+//! otherwise an assertion that fails in a task would fail no test.
+//!
+//! A panic of the future that `block_on` runs, in a call from another thread, or inside a driver always ends the
+//! runtime.
+//!
 //! # Tests on a simulated kernel
 //!
 //! [`Driver::Sim`](crate::Driver::Sim) runs the same program with virtual time, and with latencies, faults and the
@@ -107,7 +124,7 @@
 //!
 //! for seed in 0..50 {
 //!     let sim = SimOptions { seed, short_per_mille: 500, ..SimOptions::default() };
-//!     let runtime = Runtime::new(&Config { sim, ..Config::with_driver(Driver::Sim) }).unwrap();
+//!     let runtime = Runtime::new(&Config { sim, ..Config::for_test(Driver::Sim) }).unwrap();
 //!     runtime.block_on(async {
 //!         let address = "127.0.0.1:80".parse().unwrap();
 //!         let listener = Listener::bind(&address, Default::default()).unwrap();

@@ -57,10 +57,10 @@ pub mod net;
 mod pool;
 mod remote;
 mod runtime;
-mod semaphore;
 mod send_queue;
 pub mod serve;
 mod slab;
+pub mod sync;
 mod task_group;
 pub mod time;
 mod timer_wheel;
@@ -69,7 +69,7 @@ mod wakers;
 
 pub use config::{
     BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
-    SimOptions, UringOptions,
+    SimOptions, TaskPanic, UringOptions,
 };
 pub use counters::Counters;
 pub use driver::MissingFeature;

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_where_receives_do_not_stay_armed_and_a_silent_one_is_missed() {
-        let mut config = Config::with_driver(Driver::Uring);
+        let mut config = Config::for_test(Driver::Uring);
         config.uring.receive = ReceiveMode::Single;
         let Ok(executor) = Executor::start(&config, Driver::Uring) else { return };
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");

@@ -145,7 +145,11 @@ impl Pool {
     }
 
     /// Takes every free buffer of a size, for the kernel's ring: its address, bytes and index. Never grows.
-    pub(crate) fn take_for_kernel(&self, class: u8, mut give: impl FnMut(NonNull<u8>, u32, u16)) {
+    ///
+    /// # Safety
+    /// `give` becomes the owner of each buffer: it passes it on to one place, from which it comes back at most once, by
+    /// [`Self::adopt`].
+    pub(crate) unsafe fn take_for_kernel(&self, class: u8, mut give: impl FnMut(NonNull<u8>, u32, u16)) {
         let mut classes = self.classes.borrow_mut();
         let Class { bytes, pointers, free, .. } = &mut classes[usize::from(class)];
         for index in free.drain(..).rev() {
@@ -173,9 +177,13 @@ impl Pool {
         self.classes.borrow_mut()[usize::from(class)].grow()
     }
 
-    /// Takes ownership of a buffer whose index came from `take_for_kernel`, once the kernel has given it back.
+    /// Takes ownership of a buffer that the kernel has given back.
+    ///
+    /// # Safety
+    /// The index came from [`Self::take_for_kernel`] for this class, the kernel no longer uses the buffer, and it has
+    /// not been adopted since.
     #[inline]
-    pub(crate) fn adopt(self: &Rc<Self>, class: u8, index: u16) -> Buffer {
+    pub(crate) unsafe fn adopt(self: &Rc<Self>, class: u8, index: u16) -> Buffer {
         let classes = self.classes.borrow();
         let entry = &classes[usize::from(class)];
         Buffer { pointer: entry.pointer(index), capacity: entry.bytes, class, index, pool: Rc::clone(self) }

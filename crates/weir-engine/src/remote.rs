@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_call_that_races_the_end_of_the_runtime_is_dropped() {
         for round in 0..500 {
-            let runtime = Runtime::new(&Config::with_driver(Driver::Poll)).expect("poll runs everywhere");
+            let runtime = Runtime::new(&Config::for_test(Driver::Poll)).expect("poll runs everywhere");
             let (remote, held) = (runtime.remote(), Arc::new(()));
             let (caller, token) = (remote.clone(), Arc::clone(&held));
             let thread = std::thread::spawn(move || {

@@ -4,7 +4,8 @@
 //! with a runtime for each connection. `drain` stops accepting, ends receives after the bytes that have already
 //! arrived, waits for the handlers, and cuts the remaining connections at the deadline. A worker that cannot accept
 //! any more, for any reason, ends the whole server, and [`Drained`] gives the reason: a server that listens and
-//! serves only some connections is worse than none. The end does not wait for a worker that hangs: that worker is
+//! serves only some connections is worse than none. A panic in a handler ends its own connection, and is counted
+//! ([`Config::task_panic`] can make it end the worker). The end does not wait for a worker that hangs: that worker is
 //! reported and left behind.
 //!
 //! ```
@@ -172,6 +173,8 @@ pub struct Drained {
     pub connections_cut: usize,
     /// Connections that were closed as soon as they were accepted, because a limit was reached.
     pub connections_refused: u64,
+    /// Handlers and other tasks that a panic has ended. The server went on without them.
+    pub tasks_panicked: u64,
     /// Why it ended without a request to drain.
     pub accept_error: Option<AcceptError>,
     /// Workers that had not ended long after the deadline. They hang and are left behind: whatever they do may
@@ -379,7 +382,8 @@ impl Server {
     /// Waits until the server has drained, at most some seconds longer than the drain limit.
     ///
     /// # Panics
-    /// When a worker panicked: with its message.
+    /// When a worker panicked: with its message. A panic in a handler ends its worker only if
+    /// [`TaskPanic::Runtime`](crate::TaskPanic) asks for that.
     pub fn join(self) -> Drained {
         let control = self.control();
         let workers_left = self.shared.departures.wait();
@@ -394,9 +398,9 @@ impl Server {
         if let Some(path) = &self.path {
             path.remove();
         }
-        let connections_refused = control.stats().total.accepts_refused;
+        let EngineStats { accepts_refused: connections_refused, tasks_panicked, .. } = control.stats().total;
         let accept_error = lock(&self.shared.accept_error).take();
-        Drained { connections_cut, connections_refused, accept_error, workers_left }
+        Drained { connections_cut, connections_refused, tasks_panicked, accept_error, workers_left }
     }
 }
 
@@ -582,8 +586,6 @@ where
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
-                // A connection beyond the limit is closed; the others and the server continue.
-                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
                 Err(_) if executor::is_draining() => return,
                 Err(error) => match failures.pause(time::now()) {
                     Some(pause) if time::timeout(pause, executor::draining()).await.is_err() => continue,
@@ -596,7 +598,7 @@ where
             let own =
                 if gives_away && next != self.number { self.give_to(next, stream) } else { Some(stream) };
             if let Some(stream) = own {
-                serve((self.handler)(stream));
+                serve(|| (self.handler)(stream));
             }
         }
     }
@@ -611,7 +613,7 @@ where
         let refused = remote.call(move || {
             let descriptor = lock(&there).take();
             if let Some(stream) = descriptor.and_then(take_over) {
-                serve(handler(stream));
+                serve(|| handler(stream));
             }
         });
         let descriptor = refused.err().and_then(|_| lock(&place).take())?;
@@ -631,9 +633,11 @@ fn take_over(descriptor: OwnedFd) -> Option<Stream> {
     taken.ok()
 }
 
-/// Runs a handler as a task. At the task limit its connection is closed, which the peer sees.
-fn serve(handler: impl Future<Output = ()> + 'static) {
-    if executor::try_spawn(handler).is_err() {
+/// Runs a handler as a task. At the task limit its connection is closed, which the peer sees. A handler that panics
+/// before it has made its task is treated as the task would be.
+fn serve<F: Future<Output = ()> + 'static>(handler: impl FnOnce() -> F) {
+    let Some(task) = executor::make_task(handler) else { return };
+    if executor::try_spawn(task).is_err() {
         executor::with_current(|core| core.counters.accepts_refused.increment());
     }
 }

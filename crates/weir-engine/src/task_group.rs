@@ -70,7 +70,7 @@ impl TaskGroup {
     /// returns their number. Dropping the future ends them at once.
     ///
     /// # Panics
-    /// When polled outside a runtime.
+    /// When polled outside a runtime, or when a task of the group has panicked: with its payload.
     pub async fn finish(mut self, limit: Duration) -> usize {
         let deadline = now() + limit;
         while let Some(task) = self.tasks.last_mut() {
@@ -104,7 +104,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn simulate<F: Future>(future: F) -> F::Output {
-        Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(future)
+        Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere").block_on(future)
     }
 
     /// Counts drops, as a value that a task owns is dropped.

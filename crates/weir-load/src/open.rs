@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_start_that_comes_back_is_not_left_until_the_next_one_is_due() {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("the simulator runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("the simulator runs everywhere");
         let slept = runtime.block_on(async {
             let open = Rc::new(open());
             let next_ns = now().as_nanos() + 1_000_000_000_000;

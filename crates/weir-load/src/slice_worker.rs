@@ -7,12 +7,12 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender},
     },
-    task::{Poll, Waker},
     time::Duration,
 };
 
 use weir_engine::{
     Runtime, spawn,
+    sync::Notify,
     time::{monotonic, now, timeout},
 };
 
@@ -191,28 +191,19 @@ impl WorkloadVisitor for SliceWorker<'_> {
 /// Counts the places that are still working, and wakes the task that waits for the last of them.
 struct Working {
     places: Cell<usize>,
-    waiter: RefCell<Option<Waker>>,
+    left: Notify,
 }
 
 impl Working {
     fn leave(&self) {
         self.places.set(self.places.get() - 1);
-        if self.places.get() == 0
-            && let Some(waker) = self.waiter.borrow_mut().take()
-        {
-            waker.wake();
+        if self.places.get() == 0 {
+            self.left.notify_all();
         }
     }
 
     async fn end(&self) {
-        std::future::poll_fn(|context| {
-            if self.places.get() == 0 {
-                return Poll::Ready(());
-            }
-            *self.waiter.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.left.until(|| self.places.get() == 0).await;
     }
 }
 
@@ -229,7 +220,7 @@ async fn run_task<W: RunnableWorkload>(target: &mut TargetState<'_, W>, task: &S
         Rc::new(shared)
     };
     let open_loop = worker::open_loop(&plan, task.origin_ns).map(Rc::new);
-    let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
+    let working = Rc::new(Working { places: Cell::new(places), left: Notify::default() });
     for place in 0..places {
         let user = VirtualUser {
             place,

@@ -16,7 +16,7 @@ use std::{
 };
 
 use weir_engine::{
-    Config, Runtime,
+    Config, Runtime, TaskPanic,
     net::Address,
     time::{Instant, monotonic, now, sleep, sleep_until},
     try_spawn,
@@ -217,6 +217,8 @@ pub(crate) fn start(plan: &Plan<'_>, targets: usize) -> Result<Runtime, LoadErro
 /// The runtime's limits, raised to what the run needs.
 fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
     let mut config = spec.engine.clone();
+    // A load without one of its connections would be another load.
+    config.task_panic = TaskPanic::Runtime;
     let sockets = targets * spec.sockets() as usize + 64;
     let limits = &mut config.limits;
     limits.sockets_max = limits.sockets_max.max(sockets);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn on_sim(body: impl Future<Output = ()>) -> u64 {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         let counters = runtime.counters();
         runtime.block_on(body);
         counters.snapshot().timers_fired

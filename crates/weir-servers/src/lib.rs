@@ -8,8 +8,9 @@ pub mod gateway;
 pub mod http;
 pub mod journal;
 pub mod metrics;
-mod notify;
 pub mod orders;
 mod overflow;
+#[cfg(feature = "lab")]
+pub mod planted;
 pub mod stats;
 mod thread_per_connection;

@@ -103,7 +103,7 @@ fn localized(cause: &(dyn std::error::Error + 'static), language: Language) -> S
 
 fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     let of_start = |start: &StartError| match start {
-        StartError::Refused { .. } | StartError::Nothing(_) => Exit::Environment,
+        StartError::Refused { .. } | StartError::Nothing(_) | StartError::Outside(_) => Exit::Environment,
         StartError::Unable { .. } => Exit::Usage,
     };
     if cause.is::<UsageError>()

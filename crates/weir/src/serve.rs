@@ -248,6 +248,15 @@ fn sentences(drained: &Drained, driver: Driver) -> Vec<String> {
         };
         sentences.push(format!("refused {} connections: {why}", drained.connections_refused));
     }
+    match drained.tasks_panicked {
+        0 => {}
+        1 => sentences.push("1 task panicked: its connection was closed, and the others went on".into()),
+        panics => {
+            sentences.push(format!(
+                "{panics} tasks panicked: their connections were closed, and the others went on"
+            ));
+        }
+    }
     sentences
 }
 
@@ -371,7 +380,8 @@ mod tests {
     #[test]
     fn the_end_tells_of_cut_and_refused_connections_and_of_nothing_else() {
         assert!(sentences(&Drained::default(), Driver::Epoll).is_empty());
-        let drained = Drained { connections_cut: 2, connections_refused: 7, ..Drained::default() };
+        let drained =
+            Drained { connections_cut: 2, connections_refused: 7, tasks_panicked: 3, ..Drained::default() };
         let said = sentences(&drained, Driver::Select);
         assert_eq!(starvation(0), None);
         assert!(starvation(7).expect("it paused").starts_with("accepting paused 7 times"));
@@ -380,5 +390,6 @@ mod tests {
             said[1],
             "refused 7 connections: select can watch no descriptors from 1024 on; use epoll or poll"
         );
+        assert_eq!(said[2], "3 tasks panicked: their connections were closed, and the others went on");
     }
 }

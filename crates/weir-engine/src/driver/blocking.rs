@@ -556,10 +556,12 @@ impl DriverOps for Blocking {
         let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(descriptor) = socket.accepted.take() {
             self.displaced = None;
-            let admitted = self.insert(descriptor, false, None);
-            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
-        }
-        if let Some(error) = socket.error.take() {
+            match self.insert(descriptor, false, None) {
+                Ok(id) => return Poll::Ready(Ok(id)),
+                // There is no room for it, and it is closed.
+                Err(_) => error::count_refused(&self.parts.counters),
+            }
+        } else if let Some(error) = socket.error.take() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }

@@ -105,7 +105,8 @@ pub(crate) trait DriverOps {
     /// nobody has taken, in order. Later arrivals stay in the kernel, for the next owner.
     fn poll_detach(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>>;
 
-    /// The next connection of a listener.
+    /// The next connection of a listener. A connection for which there is no room is closed and counted, and the next
+    /// one is taken.
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
 
     /// Starts a connection, from a local TCP address if one is given; `poll_connect` waits for it.

@@ -91,11 +91,11 @@ pub(crate) fn too_many(limit: usize) -> io::Error {
     io::Error::new(io::ErrorKind::QuotaExceeded, reason)
 }
 
-/// Counts an accepted connection that is closed because there is no room for it.
-pub(crate) fn refuse(counters: &Counters, error: io::Error) -> io::Error {
+/// Counts an accepted connection that is closed because there is no room for it. The accept goes on: such a connection
+/// is no error of its listener.
+pub(crate) fn count_refused(counters: &Counters) {
     counters.accepts_refused.increment();
     counters.closes.increment();
-    io::Error::new(io::ErrorKind::QuotaExceeded, error)
 }
 
 /// Accepting has ended because the runtime drains.

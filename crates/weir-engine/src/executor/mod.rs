@@ -18,7 +18,7 @@ use std::{
 
 use crate::{
     clock::{Instant, monotonic},
-    config::{Config, Driver},
+    config::{Config, Driver, TaskPanic},
     counters::Counters,
     driver::{AnyDriver, DriverOps, DriverParts, Wait, dispatch},
     inbox::{self, Inbox},
@@ -28,14 +28,17 @@ use crate::{
 };
 
 mod ports;
+mod run;
 mod task;
 mod timers;
 mod waker;
 
 use ports::Ports;
 pub(crate) use ports::{PollReason, TurnHook};
+pub(crate) use run::make_task;
 pub use task::JoinHandle;
-use task::{Finishing, JoinState};
+use task::{Finishing, JoinState, TaskResult};
+pub(crate) use waker::is_own_waker;
 use waker::{INDEX_MAIN, TaskName, VTABLE};
 
 /// How many rounds the end of a runtime looks for tasks that destructors of other tasks have spawned.
@@ -46,6 +49,8 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 struct Task {
     /// Taken out while it is being polled.
     future: Option<BoxedTask>,
+    /// Where its handle looks for the result, for a task that panics.
+    result: Rc<dyn TaskResult>,
     queued: bool,
     rank: Rank,
 }
@@ -68,6 +73,12 @@ pub(crate) struct Core {
     /// As `ready`, for tasks that run after those.
     ready_last: RefCell<VecDeque<SlotId>>,
     main_ready: Cell<bool>,
+    /// The task whose code runs now.
+    running: Cell<Option<SlotId>>,
+    /// The driver's code runs now, or a panic has left it: that is the engine's own, and stays noted while values that
+    /// unwinding drops call the driver.
+    pub(crate) in_driver: Cell<bool>,
+    task_panic: TaskPanic,
     wheel: RefCell<TimerWheel<Waker>>,
     /// Wakers of the timers that fire in one turn; kept to reuse its memory.
     due: Cell<Vec<Waker>>,
@@ -92,7 +103,9 @@ thread_local! {
 macro_rules! poll_driver {
     ($core:expr, $driver:ident => $poll:expr) => {{
         let core: &$crate::executor::Core = &$core;
+        let outside = core.in_driver.replace(true);
         let outcome = $crate::driver::dispatch!(&mut *core.driver.borrow_mut(), $driver => $poll);
+        core.in_driver.set(outside);
         if outcome.is_pending() {
             core.departed.settle();
         }
@@ -125,7 +138,7 @@ pub(crate) fn wake_local(name: TaskName) -> bool {
     .unwrap_or(false)
 }
 
-/// Runs a future as a task of the current runtime.
+/// Runs a future as a task of the current runtime. If it panics, [`TaskPanic`] says what ends.
 ///
 /// # Panics
 /// Outside a runtime, and when the runtime is at its task limit; [`try_spawn`] does not panic.
@@ -210,6 +223,9 @@ impl Core {
             ready: RefCell::new(VecDeque::new()),
             ready_last: RefCell::new(VecDeque::new()),
             main_ready: Cell::new(false),
+            running: Cell::new(None),
+            in_driver: Cell::new(false),
+            task_panic: config.task_panic,
             wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
             due: Cell::default(),
             counters,
@@ -225,7 +241,9 @@ impl Core {
 
     /// Runs `action` with the driver.
     pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
+        let outside = self.in_driver.replace(true);
         let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver));
+        self.in_driver.set(outside);
         self.departed.settle();
         outcome
     }
@@ -256,7 +274,8 @@ impl Core {
         }
         let state = JoinState::new();
         let future: BoxedTask = Box::pin(Finishing::new(future, Rc::clone(&state)));
-        let task = Task { future: Some(future), queued: true, rank };
+        let result: Rc<dyn TaskResult> = Rc::clone(&state) as _;
+        let task = Task { future: Some(future), result, queued: true, rank };
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
         let inserted = self.tasks.borrow_mut().insert(task);
         // A rejected future is dropped when no table is borrowed: its values may wake or spawn tasks.
@@ -312,43 +331,6 @@ impl Core {
     #[inline]
     fn has_ready(&self) -> bool {
         self.main_ready.get() || !self.ready.borrow().is_empty() || !self.ready_last.borrow().is_empty()
-    }
-
-    /// Runs the tasks that are ready now, and then the last ones; tasks that they wake run in the next turn.
-    fn run_tasks(&self) {
-        for rank in [Rank::Common, Rank::Last] {
-            let queue = self.queue(rank);
-            let count = queue.borrow().len();
-            for _ in 0..count {
-                let Some(slot) = queue.borrow_mut().pop_front() else { break };
-                self.run_task(slot);
-            }
-        }
-    }
-
-    #[inline]
-    fn run_task(&self, slot: SlotId) {
-        let taken = self.tasks.borrow_mut().get_mut(slot).and_then(|task| {
-            task.queued = false;
-            task.future.take()
-        });
-        let Some(mut future) = taken else { return };
-        self.counters.task_polls.increment();
-        let waker = TaskName { runtime: self.number, slot }.waker();
-        let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
-        let rest = match (outcome, self.tasks.borrow_mut().get_mut(slot)) {
-            (Poll::Pending, Some(task)) => {
-                task.future = Some(future);
-                None
-            }
-            // Done, or cancelled while it ran: dropped below, when no table is borrowed.
-            _ => Some(future),
-        };
-        if rest.is_some() {
-            drop(rest);
-            self.tasks.borrow_mut().remove(slot);
-        }
-        self.flush();
     }
 
     /// Hands the output of the task that just yielded to the driver.
@@ -587,7 +569,7 @@ mod tests {
     };
 
     fn executor() -> Executor {
-        start(&Config::with_driver(Driver::Poll))
+        start(&Config::for_test(Driver::Poll))
     }
 
     fn start(config: &Config) -> Executor {
@@ -664,7 +646,7 @@ mod tests {
 
     #[test]
     fn a_task_rejected_at_the_limit_may_wake_others_when_it_is_dropped() {
-        let mut config = Config::with_driver(Driver::Poll);
+        let mut config = Config::for_test(Driver::Poll);
         config.limits.tasks_max = 1;
         let executor = start(&config);
         executor.block_on(async {

@@ -1,8 +1,10 @@
 //! A spawned task and its result.
 
 use std::{
+    any::Any,
     cell::RefCell,
     future::Future,
+    panic::resume_unwind,
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll, Waker},
@@ -13,10 +15,19 @@ use pin_project_lite::pin_project;
 use super::Core;
 use crate::slab::SlotId;
 
+type Panic = Box<dyn Any + Send>;
+
 #[derive(Debug)]
 struct Inner<T> {
-    output: Option<T>,
+    /// The output, or the panic that ended the task.
+    output: Option<Result<T, Panic>>,
     waiter: Option<Waker>,
+}
+
+/// The place of a task's result, whatever its type.
+pub(super) trait TaskResult {
+    /// The task ended by this panic. A task that had its result before keeps it: its values panicked afterwards.
+    fn fail(&self, panic: Panic);
 }
 
 #[derive(Debug)]
@@ -28,6 +39,10 @@ impl<T> JoinState<T> {
     }
 
     pub(crate) fn finish(&self, output: T) {
+        self.end(Ok(output));
+    }
+
+    fn end(&self, output: Result<T, Panic>) {
         let mut inner = self.0.borrow_mut();
         inner.output = Some(output);
         let waiter = inner.waiter.take();
@@ -35,6 +50,14 @@ impl<T> JoinState<T> {
         drop(inner);
         if let Some(waiter) = waiter {
             waiter.wake();
+        }
+    }
+}
+
+impl<T> TaskResult for JoinState<T> {
+    fn fail(&self, panic: Panic) {
+        if self.0.borrow().output.is_none() {
+            self.end(Err(panic));
         }
     }
 }
@@ -67,6 +90,9 @@ impl<F: Future> Future for Finishing<F> {
 /// Waits for a task's result. Dropping it leaves the task running.
 ///
 /// Awaiting the handle of an aborted task never ends: do not await it after an abort.
+///
+/// # Panics
+/// When the task has panicked, with its payload: the panic goes on in the task that awaits the result.
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     state: Rc<JoinState<T>>,
@@ -99,7 +125,13 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let mut inner = self.state.0.borrow_mut();
         if let Some(output) = inner.output.take() {
-            return Poll::Ready(output);
+            match output {
+                Ok(output) => return Poll::Ready(output),
+                Err(panic) => {
+                    drop(inner);
+                    resume_unwind(panic)
+                }
+            }
         }
         let waker = context.waker();
         if !inner.waiter.as_ref().is_some_and(|present| present.will_wake(waker)) {

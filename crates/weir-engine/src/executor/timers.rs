@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_waker_that_owns_a_timer_may_be_replaced_at_another() {
         const MINUTE: Duration = Duration::from_secs(60);
-        let executor = Executor::start(&Config::with_driver(Driver::Poll), Driver::Poll);
+        let executor = Executor::start(&Config::for_test(Driver::Poll), Driver::Poll);
         executor.expect("poll runs everywhere").block_on(async {
             let mut owned = Box::pin(sleep(MINUTE));
             assert!(timeout(Duration::ZERO, &mut owned).await.is_err(), "it is armed");

@@ -33,6 +33,7 @@ use crate::{
     doorbell::Doorbell,
     driver_choice::StartError,
     executor::{self, Core, PollReason, TurnHook},
+    sync::WaitList,
 };
 
 /// Messages that wait in the producer for one other worker.
@@ -43,7 +44,7 @@ pub(super) struct Destination<T> {
     /// Messages were put into its queue and are not announced yet.
     unannounced: bool,
     /// Tasks that wait for room.
-    pub(super) waiters: Vec<Waker>,
+    pub(super) waiters: WaitList,
 }
 
 /// The parts of a port that change.
@@ -115,7 +116,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
         overflow: Default::default(),
         pending: false,
         unannounced: false,
-        waiters: Vec::new(),
+        waiters: WaitList::new(),
     };
     let port = |(own, queues)| {
         let state = State {
@@ -165,9 +166,8 @@ impl<T: Send + 'static> Port<T> {
     /// `msgring` on any driver but io_uring.
     pub fn attach(&self) -> Result<(), StartError> {
         let local = &self.local;
-        let outside =
-            |_| StartError::Nothing("a port is attached inside a runtime, and there is none".into());
-        let core = executor::current().map_err(outside)?;
+        let core =
+            executor::current().map_err(|_| StartError::Outside("a port cannot be attached"))?;
         let unable = |reason: String| StartError::Unable { driver: core.kind, reason };
         if core.kind == Driver::Blocking {
             let reason = "it has one task a thread, and none that could take what other workers hand over";
@@ -439,7 +439,7 @@ impl<T> State<T> {
         let destination = &mut self.destinations[to];
         destination.pending = false;
         destination.unannounced = false;
-        leftovers.wakers.append(&mut destination.waiters);
+        destination.waiters.take_all(&mut leftovers.wakers);
         let waiting = destination.overflow.iter_mut().filter(|priority| !priority.is_empty());
         leftovers.lost.extend(waiting.map(std::mem::take));
     }
@@ -460,7 +460,7 @@ impl<T> State<T> {
             }
             if congested.is_none() {
                 self.destinations[to].pending = false;
-                leftovers.wakers.append(&mut self.destinations[to].waiters);
+                self.destinations[to].waiters.take_all(&mut leftovers.wakers);
                 return;
             }
             if self.note_congested(group, own, to) {

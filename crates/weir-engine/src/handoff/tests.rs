@@ -19,7 +19,7 @@ fn names_are_understood_and_others_are_refused_with_the_list() {
 }
 
 fn runtime(driver: Driver) -> Runtime {
-    Runtime::new(&Config::with_driver(driver)).expect("it runs everywhere")
+    Runtime::new(&Config::for_test(driver)).expect("it runs everywhere")
 }
 
 fn options(strategy: Strategy) -> Options {
@@ -49,7 +49,8 @@ fn what_cannot_be_attached_says_why() {
         assert_eq!(reason(driver, Strategy::Naive), Ok(()));
     }
     let port = port::<u8>(Strategy::Mesh);
-    assert!(matches!(port.attach(), Err(StartError::Nothing(_))), "outside a runtime");
+    let outside = port.attach().expect_err("there is no runtime").to_string();
+    assert_eq!(outside, "a port cannot be attached outside a runtime: call it inside block_on");
     runtime(Driver::Poll).block_on(async {
         port.attach().expect("for the first time");
         assert!(matches!(port.attach(), Err(StartError::Unable { .. })));
@@ -160,7 +161,7 @@ const HANDING_OVER: [Strategy; 6] =
 /// A runtime for a strategy; `None` if the kernel has no io_uring.
 fn runtime_for(strategy: Strategy) -> Option<Runtime> {
     let driver = if strategy == Strategy::MsgRing { Driver::Uring } else { Driver::Poll };
-    Runtime::new(&Config::with_driver(driver)).ok()
+    Runtime::new(&Config::for_test(driver)).ok()
 }
 
 /// Waits until the runtime with these counters sleeps; `waits` is how often it had slept before.
@@ -245,7 +246,7 @@ fn the_ring_of_a_worker_that_has_ended_is_closed_while_its_group_lives() {
 /// holds. The sleeper must still be woken, rather than sleep until its own periodic check.
 #[test]
 fn a_message_to_a_sleeping_ring_is_not_left_behind_by_a_runtime_that_is_left() {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.entries = 2;
     let Ok(runtime) = Runtime::new(&config) else { return };
     let mut ports = group(2, &options(Strategy::MsgRing));

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{Port, WorkerEnded};
+use crate::sync::Ticket;
 
 /// The kind of arrival that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +33,12 @@ impl Wanted {
 pub struct Room<'a, T> {
     port: &'a Port<T>,
     to: usize,
-    waker: Option<Waker>,
+    ticket: Option<Ticket>,
 }
 
 impl<'a, T> Room<'a, T> {
     pub(super) fn new(port: &'a Port<T>, to: usize) -> Self {
-        Self { port, to, waker: None }
+        Self { port, to, ticket: None }
     }
 }
 
@@ -45,20 +46,19 @@ impl<T> Future for Room<'_, T> {
     type Output = Result<(), WorkerEnded>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.port.has_ended(self.to) {
-            return Poll::Ready(Err(WorkerEnded(self.to)));
+        let Room { port, to, ticket } = &mut *self;
+        if port.has_ended(*to) {
+            return Poll::Ready(Err(WorkerEnded(*to)));
         }
-        let mut state = self.port.state();
-        let Some(destination) = state.destinations.get_mut(self.to) else { return Poll::Ready(Ok(())) };
+        let mut state = port.state();
+        let Some(destination) = state.destinations.get_mut(*to) else { return Poll::Ready(Ok(())) };
         if !destination.is_congested() {
             return Poll::Ready(Ok(()));
         }
-        let waker = context.waker();
-        if !destination.waiters.iter().any(|present| present.will_wake(waker)) {
-            destination.waiters.push(waker.clone());
-        }
+        let replaced = destination.waiters.wait(ticket, (), context.waker());
         drop(state);
-        self.waker = Some(waker.clone());
+        // Dropping a waker may run foreign code.
+        drop(replaced);
         Poll::Pending
     }
 }
@@ -66,13 +66,10 @@ impl<T> Future for Room<'_, T> {
 impl<T> Drop for Room<'_, T> {
     /// A task that gives up waiting leaves no entry behind: clients come and go while a destination is congested.
     fn drop(&mut self) {
-        let Some(own) = self.waker.take() else { return };
+        let Some(ticket) = self.ticket else { return };
         let mut state = self.port.state();
-        let Some(destination) = state.destinations.get_mut(self.to) else { return };
-        let place = destination.waiters.iter().position(|waker| waker.will_wake(&own));
-        let left = place.map(|place| destination.waiters.swap_remove(place));
+        let left = state.destinations.get_mut(self.to).and_then(|to| to.waiters.leave(ticket));
         drop(state);
-        // Dropping a waker may run foreign code.
         drop(left);
     }
 }

@@ -68,9 +68,12 @@ impl Listener {
 
     /// The next connection. Dropping the future loses no connection: it waits for the next call.
     ///
+    /// Conditions that are not the listener's fault are no errors. A connection beyond the limit of sockets, or one
+    /// that select cannot watch, is closed and counted (`accepts_refused`). When descriptors run out, accepting
+    /// resumes as soon as some are free. A connection that its peer has already given up is passed over.
+    ///
     /// # Errors
-    /// `ConnectionAborted` when the runtime drains. Running out of descriptors is not an error: accepting resumes
-    /// when some are free.
+    /// `ConnectionAborted` when the runtime drains, and what `accept(2)` reports about the listener itself.
     pub async fn accept(&self) -> io::Result<Stream> {
         let slot = poll_fn(
             |context| poll_driver!(self.core, driver => driver.poll_accept(self.slot, context.waker())),

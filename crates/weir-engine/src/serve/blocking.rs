@@ -292,8 +292,6 @@ where
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
-                // A connection beyond the limit is closed; the others and the server continue.
-                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
                 // A drain shuts the listener down.
                 Err(_) if !self.shared.is_serving() => return None,
                 Err(error) => match failures.pause(time::now()) {
@@ -419,6 +417,7 @@ impl Drop for ConnectionThread<'_> {
         let mut table = lock(&self.shared.blocking.table);
         table.connections -= usize::from(self.has_connection);
         if let Some((_, counters)) = table.threads.remove(self.id) {
+            counters.tasks_panicked.add(u64::from(thread::panicking()));
             table.retired.merge(&counters.snapshot());
         }
         drop(table);

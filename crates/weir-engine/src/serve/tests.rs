@@ -18,7 +18,7 @@ async fn echo(stream: Stream) {
 }
 
 fn config(driver: Driver, listen: Address) -> ServerConfig {
-    ServerConfig::new(Config::with_driver(driver), listen)
+    ServerConfig::new(Config::for_test(driver), listen)
 }
 
 fn loopback() -> Address {

@@ -163,6 +163,7 @@ conformance! {
     "24b" a_connection_that_select_cannot_watch_is_refused_and_counted = cases::limits::high_connections, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS,
         except BLOCKING: "it watches no set of descriptors";
+    "24c" an_accept_outlives_connections_that_find_no_room = cases::limits::sockets_at_the_maximum, Here, 20;
     "25" idle_connections_cost_no_turns = cases::limits::idle_turns, OwnProcess, 0,
         except BLOCKING: "idle threads sleep in the kernel and have no loop that could turn";
     "27" a_paced_message_leaves_when_it_is_due = cases::wake::paced_sender, Here, 20,
@@ -185,6 +186,7 @@ conformance! {
     "34" a_waker_that_owns_a_connection_may_go_while_another_waits = cases::wakers::replaced, Here, 30;
     "34b" a_waker_that_owns_a_connection_may_go_when_it_is_woken = cases::wakers::woken, Here, 40;
     "34c" a_waker_may_call_the_engine_when_it_is_woken = cases::wakers::calls_engine, Here, 20;
+    "35" a_handler_that_panics_ends_its_connection_and_no_other = cases::panics::one_of_many, Here, 30;
     "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
     "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
     "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;

@@ -33,17 +33,17 @@ const STRATEGIES: [Strategy; 6] =
     [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin, Strategy::MsgRing];
 
 fn configurations() -> Vec<(&'static str, Config)> {
-    let mut tiny = Config::with_driver(Driver::Uring);
+    let mut tiny = Config::for_test(Driver::Uring);
     tiny.uring.entries = 4;
-    let mut level = Config::with_driver(Driver::Epoll);
+    let mut level = Config::for_test(Driver::Epoll);
     level.epoll.edge = false;
     vec![
-        ("uring", Config::with_driver(Driver::Uring)),
+        ("uring", Config::for_test(Driver::Uring)),
         ("uring_tiny_ring", tiny),
-        ("epoll", Config::with_driver(Driver::Epoll)),
+        ("epoll", Config::for_test(Driver::Epoll)),
         ("epoll_level", level),
-        ("poll", Config::with_driver(Driver::Poll)),
-        ("select", Config::with_driver(Driver::Select)),
+        ("poll", Config::for_test(Driver::Poll)),
+        ("select", Config::for_test(Driver::Select)),
     ]
 }
 
@@ -303,7 +303,7 @@ fn idle_workers_sleep() {
     let _watchdog = Watchdog::start("idle workers", Duration::from_secs(60));
     let found = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&found);
-    let config = Config::with_driver(Driver::Epoll);
+    let config = Config::for_test(Driver::Epoll);
     let stats = workers::<Numbered, _, _>(&config, 3, &options(Strategy::MeshSpin, 256, 64), move |_| {
         let notes = Arc::clone(&notes);
         async move {

@@ -256,6 +256,7 @@ impl<T> Served<T> {
     pub fn expect_clean(&self) {
         assert_eq!(self.connections_cut, 0, "connections were cut: {:?}", self.stats);
         assert_eq!(self.stats.connections_open, 0, "connections are left: {:?}", self.stats);
+        assert_eq!(self.stats.tasks_panicked, 0, "a task panicked: {:?}", self.stats);
         assert_eq!(
             self.stats.accepts + self.stats.connects,
             self.stats.closes,

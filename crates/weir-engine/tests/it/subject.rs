@@ -102,7 +102,7 @@ impl Subject {
 
     /// The configuration of this subject.
     pub fn config(&self) -> Config {
-        let mut config = Config::with_driver(self.driver);
+        let mut config = Config::for_test(self.driver);
         (self.adjust)(&mut config);
         config
     }

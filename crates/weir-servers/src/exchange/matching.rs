@@ -19,6 +19,7 @@ use std::{
 
 use weir_engine::{
     handoff::{Port, Priority},
+    sync::Notify,
     time::{self, Instant},
 };
 use weir_proto::ouch::{
@@ -36,7 +37,6 @@ use super::{
 };
 use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
-    notify::Notify,
     orders::{Application, SessionStore, Waiting, until_draining},
     overflow::{Bounds, Handed, Overflow, Role},
 };
@@ -382,7 +382,7 @@ impl Market {
         if is_leaving {
             self.leave(account);
         }
-        self.landed.notify();
+        self.landed.notify_all();
     }
 
     /// Cancels the orders of an account in every book, after the messages that it has sent.
@@ -485,7 +485,7 @@ impl Market {
         }
         overflow.add(worker_message);
         // The delivering task may be waiting for arrivals only, and none may come before this is delivered.
-        self.overflow_changed.notify();
+        self.overflow_changed.notify_all();
     }
 
     /// Hands over waiting messages, as far as there is room now.
@@ -501,7 +501,7 @@ impl Market {
             });
         }
         if self.is_delivered() {
-            self.overflow_changed.notify();
+            self.overflow_changed.notify_all();
         }
     }
 

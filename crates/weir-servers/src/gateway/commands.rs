@@ -17,7 +17,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use weir_engine::mailbox::{MailboxReceiver, MailboxSender};
+use weir_engine::{
+    mailbox::{MailboxReceiver, MailboxSender},
+    sync::Signal,
+};
 use weir_proto::ouch::Symbol;
 use weir_trading::AccountId;
 
@@ -28,7 +31,6 @@ use super::{
     worker::{Gateway, RECORD_CONTROL},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
-use crate::notify::Signal;
 
 /// Commands that may wait for a worker, and changes that may wait for its journal.
 pub(super) const WAITING_MAX: usize = 64;
@@ -422,8 +424,7 @@ mod tests {
             for (worker, mut requests) in boxes.into_iter().enumerate() {
                 let (answers, log) = (answers.clone(), log.clone());
                 scope.spawn(move || {
-                    let runtime =
-                        Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it");
+                    let runtime = Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it");
                     runtime.block_on(async {
                         // Stored, so that callers keep waiting for their answers.
                         let mut unanswered = Vec::new();

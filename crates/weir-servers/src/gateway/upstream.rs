@@ -26,6 +26,7 @@ use foldhash::HashMap;
 use weir_engine::{
     Lease,
     net::{Address, Stream},
+    sync::Signal,
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
@@ -49,7 +50,6 @@ use super::{
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
-use crate::notify::Signal;
 
 use mass_cancel::PendingMassCancel;
 use sender::Waiting;
@@ -750,7 +750,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_beats_and_a_short_one_does_not() {
-        let config = Config::with_driver(Driver::Sim);
+        let config = Config::for_test(Driver::Sim);
         Runtime::new(&config).expect("it runs everywhere").block_on(async {
             for (work_ms, expected) in [(0, 0), (990, 0), (3_500, 3)] {
                 let work = pin!(time::sleep(Duration::from_millis(work_ms)));

@@ -20,6 +20,7 @@ use weir_engine::{
     JoinHandle,
     handoff::Port,
     spawn, spawn_last,
+    sync::{Notify, Signal},
     time::{self, Instant, yield_now},
 };
 use weir_proto::ouch::{
@@ -42,7 +43,6 @@ use super::{
 };
 use crate::{
     journal::Lsn,
-    notify::{Notify, Signal},
     orders::{Application, ApplicationKind, SessionStore, Waiting},
     overflow::{Bounds, Overflow},
 };
@@ -597,7 +597,7 @@ impl Gateway {
                 }
             }
             Kind::CancelAll => self.cancel_of_disconnected(account),
-            Kind::Room => self.waiters.notify(),
+            Kind::Room => self.waiters.notify_all(),
         }
     }
 

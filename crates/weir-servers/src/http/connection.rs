@@ -658,7 +658,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let any = "127.0.0.1:0".parse().expect("an address");
             let listener = Listener::bind(&any, Default::default()).expect("a simulated port");

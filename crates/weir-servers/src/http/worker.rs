@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_date_is_rendered_when_its_second_begins_and_not_before() {
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let start = time::now();
             assert_eq!(start.as_nanos() % 1_000_000_000, 0, "virtual time begins with a second");

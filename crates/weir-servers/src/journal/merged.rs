@@ -224,7 +224,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-merged-{}-{name}", std::process::id()));
         // Left over from an earlier run.
         let _ = std::fs::remove_dir_all(&folder);
-        Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it").block_on(async {
+        Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it").block_on(async {
             for (worker, records) in (0..).zip(journals) {
                 let recovered = recover(&folder, worker, &mut |_, _| Ok(())).expect("it is new");
                 let config = JournalConfig {

@@ -43,7 +43,6 @@ pub mod record;
 mod recover;
 mod segment;
 mod segment_file;
-mod waiting;
 mod walk;
 pub(crate) mod watch;
 mod writer;

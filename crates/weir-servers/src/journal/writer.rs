@@ -10,7 +10,10 @@ use std::{
     task::Poll,
 };
 
-use weir_engine::time::monotonic;
+use weir_engine::{
+    sync::{Notify, Signal, Waiters},
+    time::monotonic,
+};
 
 use super::{
     Failure, JournalChunk, JournalConfig, JournalCounters, JournalError, Level, Lsn, Position, Recovered,
@@ -21,9 +24,7 @@ use super::{
     record::RECORD_BYTES_MAX,
     recover::{JournalId, Tail},
     segment,
-    waiting::{WaitKey, WaitList},
 };
-use crate::notify::Signal;
 
 /// See [`Journal::has_reserve`].
 const RESERVE_FACTOR: usize = WAITING_FACTOR_MAX / 16;
@@ -50,9 +51,10 @@ pub struct Journal {
     failure: RefCell<Option<Arc<Failure>>>,
     is_started: Cell<bool>,
     is_closed: Cell<bool>,
-    waiting_for_commit: WaitList,
-    waiting_for_room: WaitList,
-    waiting_for_failure: WaitList,
+    /// Who waits for a record to be durable, each with its number.
+    waiting_for_commit: Waiters<Lsn>,
+    waiting_for_room: Notify,
+    waiting_for_failure: Notify,
     callbacks: RefCell<Vec<Callback>>,
     work: Rc<Signal>,
     counters: Arc<JournalCounters>,
@@ -136,9 +138,9 @@ impl Journal {
             failure: RefCell::new(None),
             is_started: Cell::new(false),
             is_closed: Cell::new(false),
-            waiting_for_commit: WaitList::default(),
-            waiting_for_room: WaitList::default(),
-            waiting_for_failure: WaitList::default(),
+            waiting_for_commit: Waiters::default(),
+            waiting_for_room: Notify::default(),
+            waiting_for_failure: Notify::default(),
             callbacks: RefCell::default(),
             work: Rc::default(),
             counters: Arc::new(JournalCounters::new(config.worker, config.level, durable)),
@@ -220,7 +222,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Failed`] if it will not be durable, [`JournalError::Closed`] if there will be no such record.
     pub async fn committed(&self, lsn: Lsn) -> Result<(), JournalError> {
-        let mut wait_key = WaitKey::default();
+        let mut place = self.waiting_for_commit.place();
         poll_fn(|context| {
             if self.durable.get() >= lsn {
                 return Poll::Ready(Ok(()));
@@ -231,7 +233,7 @@ impl Journal {
             if self.is_closed.get() && lsn > self.last() {
                 return Poll::Ready(Err(JournalError::Closed));
             }
-            self.waiting_for_commit.wait(&mut wait_key, lsn, context.waker());
+            place.wait(lsn, context.waker());
             Poll::Pending
         })
         .await
@@ -239,15 +241,12 @@ impl Journal {
 
     /// Waits until the journal has failed, and returns the error.
     pub async fn failed(&self) -> JournalError {
-        let mut wait_key = WaitKey::default();
-        poll_fn(|context| match self.check() {
-            Err(error) => Poll::Ready(error),
-            Ok(()) => {
-                self.waiting_for_failure.wait(&mut wait_key, 0, context.waker());
-                Poll::Pending
+        loop {
+            if let Err(error) = self.check() {
+                return error;
             }
-        })
-        .await
+            self.waiting_for_failure.notified().await;
+        }
     }
 
     /// Whether few enough bytes wait for the disk that new messages may be accepted.
@@ -263,15 +262,7 @@ impl Journal {
 
     /// Waits until the journal has room, or has failed.
     pub async fn room(&self) {
-        let mut wait_key = WaitKey::default();
-        poll_fn(|context| {
-            if self.has_room() || self.is_failed() {
-                return Poll::Ready(());
-            }
-            self.waiting_for_room.wait(&mut wait_key, 0, context.waker());
-            Poll::Pending
-        })
-        .await;
+        self.waiting_for_room.until(|| self.has_room() || self.is_failed()).await;
     }
 
     /// Commits the records taken, and accepts no more. [`Self::is_failed`] says whether that succeeded.
@@ -349,13 +340,13 @@ impl Journal {
 
     fn tell_room(&self) {
         if self.has_room() {
-            self.waiting_for_room.reached(0);
+            self.waiting_for_room.notify_all();
         }
     }
 
     /// Reports what is durable now.
     fn tell(&self, lsn: Lsn) {
-        self.waiting_for_commit.reached(lsn);
+        self.waiting_for_commit.wake_due(|wanted| *wanted <= lsn);
         let count = self.callbacks.borrow().len();
         for index in 0..count {
             let callback = self.callbacks.borrow().get(index).cloned();
@@ -370,9 +361,9 @@ impl Journal {
         self.counters.failed();
         self.failure.borrow_mut().get_or_insert_with(|| Arc::new(failure));
         self.pending.borrow_mut().clear();
-        for list in [&self.waiting_for_commit, &self.waiting_for_room, &self.waiting_for_failure] {
-            list.reached(u64::MAX);
-        }
+        self.waiting_for_commit.wake_all();
+        self.waiting_for_room.notify_all();
+        self.waiting_for_failure.notify_all();
     }
 }
 

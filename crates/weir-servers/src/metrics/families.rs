@@ -219,7 +219,7 @@ pub(crate) fn engine(text: &mut Exposition, server: &ServerStats) {
     type Value = fn(&EngineStats) -> u64;
     let help = "Connections that are open.";
     by_worker(text, server, ("weir_connections_open", Gauge, help), |stats| stats.connections_open);
-    let each: [(&str, &str, Value); 14] = [
+    let each: [(&str, &str, Value); 15] = [
         ("weir_connections_accepted_total", "Connections accepted.", |stats| stats.accepts),
         ("weir_connections_closed_total", "Connections closed.", |stats| stats.closes),
         (
@@ -252,6 +252,7 @@ pub(crate) fn engine(text: &mut Exposition, server: &ServerStats) {
         ("weir_loop_iterations_total", "Turns of the event loop.", |stats| stats.turns),
         ("weir_loop_events_total", "Events delivered by the kernel.", |stats| stats.completions),
         ("weir_task_polls_total", "Tasks polled.", |stats| stats.task_polls),
+        ("weir_task_panics_total", "Tasks that a panic has ended.", |stats| stats.tasks_panicked),
     ];
     for (name, help, value) in each {
         by_worker(text, server, (name, Counter, help), value);

@@ -5,6 +5,7 @@ use std::{
     rc::Rc,
 };
 
+use weir_engine::sync::Notify;
 use weir_trading::{AccountId, TokenBucket, UserRefNums};
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     session::Session,
 };
 use crate::journal::Position;
-use crate::notify::Notify;
 
 /// Messages between two index entries: how many have to be read to find one.
 pub(super) const INDEX_EVERY: u64 = 64;

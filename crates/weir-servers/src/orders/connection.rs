@@ -326,8 +326,8 @@ fn leave(store: &SessionStore, slot: &Slot) {
     cells.queued_bytes.set(0);
     store.counters().sessions_open.subtract(1);
     store.sessions_open.set(store.sessions_open.get() - 1);
-    slot.vacated.notify();
-    store.session_left.notify();
+    slot.vacated.notify_all();
+    store.session_left.notify_all();
 }
 
 fn count_ending(store: &SessionStore, ending: Ending) {

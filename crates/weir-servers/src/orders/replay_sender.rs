@@ -43,7 +43,7 @@ impl<'h> Replay<'h> {
 impl Drop for Replay<'_> {
     fn drop(&mut self) {
         self.0.replays.set(self.0.replays.get() - 1);
-        self.0.replay_ended.notify();
+        self.0.replay_ended.notify_all();
     }
 }
 

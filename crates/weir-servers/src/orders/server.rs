@@ -14,6 +14,7 @@ use std::{
 };
 
 use weir_engine::{
+    TaskPanic,
     net::{Address, Stream},
     serve::{Drained, ServeError, Server, ServerConfig, ServerControl},
     time::monotonic,
@@ -78,7 +79,10 @@ impl OrdersServer {
     {
         // The sessions get half of the time, the rest of their connections the other half.
         let session_drain_limit = server.drain_limit / 2;
-        let server = ServerConfig { handler_waits_for_two: true, drain_limit: session_drain_limit, ..server };
+        let mut server =
+            ServerConfig { handler_waits_for_two: true, drain_limit: session_drain_limit, ..server };
+        // Sessions share accounts, numbers and a journal, which a panic may leave half changed.
+        server.engine.task_panic = TaskPanic::Runtime;
         let workers = server.workers;
         let place = ServerShape { workers: workers.max(1), is_local: false, session_drain_limit };
         let shared =

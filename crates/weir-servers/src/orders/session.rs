@@ -8,14 +8,13 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use weir_engine::{JoinHandle, net::Stream, time::Instant, try_spawn};
+use weir_engine::{JoinHandle, net::Stream, sync::Signal, time::Instant, try_spawn};
 use weir_proto::soup::ServerSession;
 use weir_trading::AccountId;
 
 use super::{
     CutOff, connection::on_grid, lines::Budget, replay_sender, retransmit::Mark, store::SessionStore,
 };
-use crate::notify::Notify;
 
 /// Bytes given to a connection before it is checked whether the kernel has taken them. Further messages wait in the
 /// account's stream: there it is known that they wait.
@@ -63,7 +62,7 @@ pub(super) struct Session {
     next_to_tell_ns: Cell<u64>,
     end: Cell<Option<End>>,
     /// Wakes the receiving task.
-    reader: Notify,
+    reader: Signal,
     replay_sender: RefCell<Option<JoinHandle<()>>>,
 }
 
@@ -100,7 +99,7 @@ impl Session {
             number_to_tell: Cell::new(None),
             next_to_tell_ns: Cell::new(0),
             end: Cell::new(None),
-            reader: Notify::default(),
+            reader: Signal::default(),
             replay_sender: RefCell::default(),
         })
     }
@@ -250,7 +249,7 @@ impl Session {
     pub(super) fn end(&self, end: End) {
         if matches!(self.end.get(), None | Some(End::Drained)) {
             self.end.set(Some(end));
-            self.reader.notify();
+            self.reader.wake();
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use weir_engine::{handoff::HandoffCounters, time::Instant};
+use weir_engine::{handoff::HandoffCounters, sync::Notify, time::Instant};
 use weir_proto::{
     ouch::{self, ClientOrderId, Outbound},
     soup::{self, Name, SEQUENCED},
@@ -25,7 +25,6 @@ use super::{
     worker::OrdersState,
 };
 use crate::journal::{Journal, JournalError, JournalReader, Lsn};
-use crate::notify::Notify;
 
 /// Most concurrent reads of old messages on one worker; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;

@@ -23,6 +23,7 @@ use weir_engine::{
     mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},
     net::Stream,
     spawn,
+    sync::Notify,
     time::{self},
     try_spawn,
 };
@@ -38,7 +39,6 @@ use super::{
     records,
     session::End,
 };
-use crate::notify::Notify;
 use crate::{
     connection_timer::ConnectionTimer,
     journal::{Journal, JournalConfig, JournalCounters, faults::Operation, watch::DiskRoom},
@@ -293,14 +293,12 @@ impl Worker {
 
     /// The worker's accounts, once they exist.
     pub(super) async fn store(&self) -> Rc<SessionStore> {
-        poll_fn(|context| match &*self.store.borrow() {
-            Some(store) => Poll::Ready(Rc::clone(store)),
-            None => {
-                self.has_begun.register(context.waker());
-                Poll::Pending
+        loop {
+            if let Some(store) = &*self.store.borrow() {
+                return Rc::clone(store);
             }
-        })
-        .await
+            self.has_begun.notified().await;
+        }
     }
 
     /// Opens the journal, creates the application, and accepts connections from other workers.
@@ -337,7 +335,7 @@ impl Worker {
         };
         spawn(Rc::clone(&self).run_commands(commands));
         *self.store.borrow_mut() = Some(store);
-        self.has_begun.notify();
+        self.has_begun.notify_all();
         Ok(())
     }
 

@@ -161,7 +161,7 @@ pub fn on<T>(driver: Driver, future: impl Future<Output = T>) -> Option<T> {
 }
 
 pub fn runtime(driver: Driver) -> Option<Runtime> {
-    match Runtime::new(&Config::with_driver(driver)) {
+    match Runtime::new(&Config::for_test(driver)) {
         Ok(runtime) => Some(runtime),
         Err(StartError::Refused { refusal, .. }) => {
             println!("skipped: {driver}: {refusal}");

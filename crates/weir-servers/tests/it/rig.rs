@@ -115,7 +115,7 @@ pub fn on_driver<T>(
     logs: HttpLogs,
     script: impl AsyncFn(&Network) -> T,
 ) -> Option<Served<T>> {
-    if let Err(StartError::Refused { refusal, .. }) = Runtime::new(&Config::with_driver(driver)) {
+    if let Err(StartError::Refused { refusal, .. }) = Runtime::new(&Config::for_test(driver)) {
         println!("skipped: {driver}: {refusal}");
         let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
         assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
@@ -123,8 +123,8 @@ pub fn on_driver<T>(
     }
     println!("{driver}");
     Some(match driver {
-        Driver::Sim => on_sim(Config::with_driver(driver), config, logs, script),
-        _ => on_kernel(Config::with_driver(driver), config, logs, script),
+        Driver::Sim => on_sim(Config::for_test(driver), config, logs, script),
+        _ => on_kernel(Config::for_test(driver), config, logs, script),
     })
 }
 

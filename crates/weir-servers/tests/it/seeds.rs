@@ -30,7 +30,7 @@ pub fn simulations() -> impl Iterator<Item = Config> {
             edge: seed.is_multiple_of(2),
             ..SimOptions::default()
         };
-        Config { sim, ..Config::with_driver(Driver::Sim) }
+        Config { sim, ..Config::for_test(Driver::Sim) }
     })
 }
 

@@ -18,7 +18,7 @@ use crate::{
 const SLACK: Duration = Duration::from_millis(2);
 
 fn serve<T>(body: Body, script: impl AsyncFn(&Network) -> T) -> Served<T> {
-    on_sim(Config::with_driver(Driver::Sim), HttpConfig::new(body), HttpLogs::default(), script)
+    on_sim(Config::for_test(Driver::Sim), HttpConfig::new(body), HttpLogs::default(), script)
 }
 
 fn seconds(count: u64) -> Duration {
@@ -203,7 +203,7 @@ fn a_short_pause_between_requests_is_not_the_time_to_take_a_reply() {
         network.until(|network| !network.http.counters().refusals().is_empty()).await;
         assert_after(start, timeouts.content);
     };
-    let served = on_sim(Config::with_driver(Driver::Sim), config, HttpLogs::default(), script);
+    let served = on_sim(Config::for_test(Driver::Sim), config, HttpLogs::default(), script);
     assert_refused(&served, &[(Refusal::ReplyNotTaken, 1)]);
     assert_eq!(served.http.counters().idle_closed(), 1);
 }
@@ -239,7 +239,7 @@ fn the_last_reply_of_a_connection_has_the_time_of_every_other() {
             slow.expect_end().await;
         }
     };
-    let served = on_sim(Config::with_driver(Driver::Sim), config, HttpLogs::default(), script);
+    let served = on_sim(Config::for_test(Driver::Sim), config, HttpLogs::default(), script);
     assert_eq!(served.connections_cut, 0);
 }
 

@@ -5,7 +5,7 @@ use std::{str::FromStr, time::Duration};
 use anyhow::Result;
 use clap::Args;
 use weir_load::{EchoSpec, LoadSpec};
-use weir_servers::echo;
+use weir_servers::{echo, planted};
 
 use crate::{
     exit::Exit,
@@ -65,13 +65,13 @@ impl FromStr for Planted {
 }
 
 impl Planted {
-    fn effect(self, workers: &[usize]) -> Result<echo::PlantedEffect> {
+    fn effect(self, workers: &[usize]) -> Result<planted::PlantedEffect> {
         Ok(match self {
-            Self::Nanoseconds(time_ns) => echo::PlantedEffect::Time(Duration::from_nanos(time_ns)),
-            Self::Call => echo::PlantedEffect::Call,
-            Self::Wake => echo::PlantedEffect::Wake(echo::Sleeper::start(workers)?),
-            Self::SplitWrite => echo::PlantedEffect::SplitWrite,
-            Self::Lose(number) => echo::PlantedEffect::Lose(number),
+            Self::Nanoseconds(time_ns) => planted::PlantedEffect::Time(Duration::from_nanos(time_ns)),
+            Self::Call => planted::PlantedEffect::Call,
+            Self::Wake => planted::PlantedEffect::Wake(planted::Sleeper::start(workers)?),
+            Self::SplitWrite => planted::PlantedEffect::SplitWrite,
+            Self::Lose(number) => planted::PlantedEffect::Lose(number),
         })
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn serve(arguments: &ServeEcho) -> Result<Exit> {
         None => prepared.run(None, echo::echo)?,
         Some(planted) => {
             let effect = planted.effect(&arguments.shared.pin)?;
-            prepared.run(None, move |stream| echo::echo_planted(stream, effect.clone()))?;
+            prepared.run(None, move |stream| planted::echo_planted(stream, effect.clone()))?;
         }
     }
     Ok(Exit::Ok)

@@ -40,7 +40,7 @@ pub(super) fn refuse() -> Result<(), Errno> {
 }
 
 fn config() -> Config {
-    Config::with_driver(Driver::Blocking)
+    Config::for_test(Driver::Blocking)
 }
 
 fn run<F: Future>(future: F) -> F::Output {

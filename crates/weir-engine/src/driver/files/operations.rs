@@ -13,8 +13,8 @@ use super::{FileResult, Request, try_now};
 use crate::{
     counters::Counters,
     pool::Pool,
-    semaphore::{FairSemaphore, Waiter},
     slab::{Slab, SlotId},
+    sync::{FairSemaphore, GivenUp, Ticket},
     wakers::Departed,
 };
 
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) enum FileOperation {
     New(Request),
     /// Waits in line.
-    Waiting(Request, Waiter),
+    Waiting(Request, Ticket),
     /// The driver performs it.
     Begun(SlotId),
     /// The answer was given.
@@ -102,7 +102,7 @@ impl<T> Operations<T> {
     pub(crate) fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Step {
         match std::mem::replace(operation, FileOperation::Over) {
             FileOperation::New(request) => self.enter(operation, request, None, waker),
-            FileOperation::Waiting(request, waiter) => self.enter(operation, request, Some(waiter), waker),
+            FileOperation::Waiting(request, ticket) => self.enter(operation, request, Some(ticket), waker),
             FileOperation::Begun(id) => self.look(operation, id, waker),
             FileOperation::Over => Step::Pending,
         }
@@ -112,12 +112,14 @@ impl<T> Operations<T> {
         &mut self,
         operation: &mut FileOperation,
         request: Request,
-        mut waiter: Option<Waiter>,
+        mut ticket: Option<Ticket>,
         waker: &Waker,
     ) -> Step {
-        match (self.permits.poll_acquire(&mut waiter, waker, &self.departed), waiter) {
-            (Poll::Pending, Some(waiter)) => {
-                *operation = FileOperation::Waiting(request, waiter);
+        let (outcome, replaced) = self.permits.poll_acquire(&mut ticket, waker);
+        self.departed.let_go(replaced);
+        match (outcome, ticket) {
+            (Poll::Pending, Some(ticket)) => {
+                *operation = FileOperation::Waiting(request, ticket);
                 Step::Pending
             }
             (Poll::Pending | Poll::Ready(()), _) => Step::Admitted(request),
@@ -173,13 +175,16 @@ impl<T> Operations<T> {
             Lifecycle::Over(_) => return,
         }
         self.in_flight -= 1;
-        self.permits.release(&self.departed);
+        self.departed.wake(self.permits.release());
     }
 
     /// The future is dropped.
     pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
         match std::mem::replace(operation, FileOperation::Over) {
-            FileOperation::Waiting(_, waiter) => self.permits.give_up(waiter, &self.departed),
+            FileOperation::Waiting(_, ticket) => match self.permits.give_up(ticket) {
+                GivenUp::Left(waker) => self.departed.let_go(Some(waker)),
+                GivenUp::PassedOn(next) => self.departed.wake(next),
+            },
             FileOperation::Begun(id) => {
                 let Some(entry) = self.slots.get_mut(id) else { return };
                 match std::mem::replace(&mut entry.lifecycle, Lifecycle::Forgotten) {

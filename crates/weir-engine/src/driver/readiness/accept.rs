@@ -44,7 +44,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             let waits = self.backend.blocks_on_writes();
             let accept = || self.kernel.accept(&socket.descriptor, waits);
             let error = match counters.clock.call(accept) {
-                Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
+                Ok(descriptor) => match self.admit(descriptor) {
+                    Some(id) => return Poll::Ready(Ok(id)),
+                    None => continue,
+                },
                 Err(error) => error,
             };
             match error::accept_failure(error) {
@@ -62,13 +65,13 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Registers an accepted connection, or closes it because there is no room.
-    fn admit(&mut self, descriptor: K::Socket) -> io::Result<SlotId> {
+    /// Registers an accepted connection. `None`: there is no room for it, and it is closed and counted.
+    fn admit(&mut self, descriptor: K::Socket) -> Option<SlotId> {
         self.parts.counters.accepts.increment();
         self.reserve.note(self.kernel.number(&descriptor));
         let admitted = self.backend.check(&descriptor);
         let admitted = admitted.and_then(|()| self.insert(descriptor, Kind::Stream));
-        admitted.map_err(|error| error::refuse(&self.parts.counters, error))
+        admitted.inspect_err(|_| error::count_refused(&self.parts.counters)).ok()
     }
 
     /// Descriptors or memory are short: accepting resumes when some are free, or after a pause.

@@ -52,7 +52,7 @@ pub(super) fn refuse() -> Result<(), Errno> {
 
 /// Every backend, epoll with both triggers.
 fn configurations() -> Vec<Config> {
-    let mut level = Config::with_driver(Driver::Epoll);
+    let mut level = Config::for_test(Driver::Epoll);
     level.epoll.edge = false;
     let others = [Driver::Epoll, Driver::Poll, Driver::Select].map(Config::with_driver);
     others.into_iter().chain([level]).collect()
@@ -209,7 +209,7 @@ fn a_sender_whose_peer_takes_everything_at_once_leaves_others_their_turn() {
 #[test]
 fn with_blocking_writes_a_reply_is_one_call_however_slowly_the_peer_reads() {
     const BYTES: usize = 8 << 20;
-    let mut config = Config::with_driver(Driver::Epoll);
+    let mut config = Config::for_test(Driver::Epoll);
     config.epoll.blocking_writes = true;
     let runtime = runtime(&config);
     let counters = runtime.counters();
@@ -261,7 +261,7 @@ fn a_flood_of_connections_lets_tasks_run() {
 
 #[test]
 fn what_a_drain_throws_away_is_bounded_in_each_turn() {
-    let mut config = Config::with_driver(Driver::Epoll);
+    let mut config = Config::for_test(Driver::Epoll);
     config.limits.turn_bytes_max = 8 << 10;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
@@ -369,7 +369,7 @@ impl Backend<Linux> for Refusing {
 fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     const BYTES: usize = 32 << 20;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    let config = Config::with_driver(Driver::Epoll);
+    let config = Config::for_test(Driver::Epoll);
     let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
     let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
     let mut driver = Readiness::new(backend, Linux, parts).expect("it starts");

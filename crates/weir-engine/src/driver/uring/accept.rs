@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     task::{Poll, Waker},
 };
@@ -9,8 +10,9 @@ use std::{
 use io_uring::opcode;
 use rustix::io::Errno;
 
-use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Target, Uring, ring::Completion};
+use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, PlainEntry, SocketKind, Target, Uring, ring::Completion};
 use crate::{
+    address::Address,
     clock::monotonic,
     driver::{
         error::{self, ACCEPT_RETRY, AcceptFailure},
@@ -25,12 +27,17 @@ impl Uring {
         if self.draining.is_some() {
             return Poll::Ready(Err(error::draining()));
         }
-        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(descriptor) = socket.accepted.pop_front() {
+        while let Some(descriptor) =
+            self.sockets.get_mut(listener).and_then(|socket| socket.accepted.pop_front())
+        {
             self.arm_accept(listener);
-            let admitted = self.insert(descriptor, SocketKind::Stream);
-            return Poll::Ready(admitted.map_err(|error| error::refuse(&self.parts.counters, error)));
+            match self.insert(descriptor, SocketKind::Stream) {
+                Ok(id) => return Poll::Ready(Ok(id)),
+                // There is no room for it, and it is closed.
+                Err(_) => error::count_refused(&self.parts.counters),
+            }
         }
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
         if let Some(error) = socket.error.take() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
@@ -61,14 +68,8 @@ impl Uring {
         }
         socket.arm = Arm::Armed(0);
         socket.operations += 1;
-        let Target { fd, flags } = socket.target;
-        let entry = if self.accept_multishot && self.accepts_in_bursts {
-            opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build()
-        } else {
-            let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
-            accept.flags(libc::SOCK_CLOEXEC).build()
-        };
-        self.push(entry.flags(flags).user_data(Kind::Accept.token(id)));
+        let entry = PlainEntry::accept(socket.target, self.accept_multishot && self.accepts_in_bursts);
+        self.push(entry.token(Kind::Accept.token(id)));
     }
 
     pub(super) fn on_accept(&mut self, id: SlotId, completion: Completion) {
@@ -137,9 +138,28 @@ impl Uring {
         }
         socket.arm = Arm::Polling;
         socket.operations += 1;
+        let entry = PlainEntry::poll(socket.target, libc::POLLIN);
+        self.push(entry.token(Kind::Readable.token(id)));
+    }
+
+    /// Starts a connection.
+    pub(super) fn start_connect(
+        &mut self,
+        address: &Address,
+        local: Option<SocketAddr>,
+    ) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address, local, &self.parts)?;
+        let name = address.to_socket_address()?;
+        let id = self.insert(descriptor, SocketKind::Connecting)?;
+        let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
         let Target { fd, flags } = socket.target;
-        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
-        self.push(entry.flags(flags).user_data(Kind::Readable.token(id)));
+        // In its place before its address is taken.
+        let name = socket.address.insert(Box::new(name));
+        let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
+        socket.operations += 1;
+        // SAFETY: the slot owns the name, in a separate box, until `on_connect` sees the only completion.
+        unsafe { self.push_naming_memory(entry.flags(flags).user_data(Kind::Connect.token(id))) };
+        Ok(id)
     }
 
     pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {

@@ -4,7 +4,7 @@
 //! kernel names it in a completion; (2) a ring has as many entries as its size may have buffers, so it cannot
 //! overflow; (3) the rings are unregistered, or leaked with the pool, before their memory is freed.
 
-use std::{io, rc::Rc};
+use std::{io, ptr::NonNull, rc::Rc};
 
 use weir_sys::ring::BufferRing;
 
@@ -83,12 +83,14 @@ impl Buffers {
         if self.pool.free(class) == 0 {
             return;
         }
-        self.pool.take_for_kernel(class, |pointer, bytes, index| {
+        let give = |pointer: NonNull<u8>, bytes, index: u16| {
             group.positions[usize::from(index)] = group.ring.position();
             // SAFETY: invariants 1 and 2; the pool keeps the memory mapped for as long as it lives.
             unsafe { group.ring.push(pointer.as_ptr(), bytes, index) };
             group.available += 1;
-        });
+        };
+        // SAFETY: each goes into the kernel's ring, once.
+        unsafe { self.pool.take_for_kernel(class, give) };
         group.ring.publish();
     }
 
@@ -129,12 +131,16 @@ impl Buffers {
     }
 
     /// Takes over the buffer that a completion names.
+    ///
+    /// # Safety
+    /// A completion of a receive of this class names the buffer, and it is taken once for that completion.
     #[inline]
-    pub(super) fn take(&mut self, class: u8, index: u16) -> Buffer {
+    pub(super) unsafe fn take(&mut self, class: u8, index: u16) -> Buffer {
         if let Some(group) = &mut self.groups[usize::from(class)] {
             group.available = group.available.saturating_sub(1);
         }
-        self.pool.adopt(class, index)
+        // SAFETY: it was pushed into the ring of this class (invariant 1), and the kernel no longer uses it.
+        unsafe { self.pool.adopt(class, index) }
     }
 
     /// Unregisters all groups.

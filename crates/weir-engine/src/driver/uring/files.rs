@@ -13,7 +13,7 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
     time::Duration,
@@ -29,7 +29,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Kind, Uring};
+use super::{Kind, PlainEntry, Uring};
 use crate::{
     clock::{Instant, monotonic},
     driver::files::{
@@ -147,7 +147,9 @@ impl Uring {
                 opcode::RenameAt::new(here, from.as_ptr(), here, to.as_ptr()).build()
             }
         };
-        self.push(entry.user_data(Kind::File.token(id)));
+        // SAFETY: the operation's slot owns request, storage and `how`, each in separate memory, until `on_file` sees
+        // the completion; a future that is dropped leaves them there.
+        unsafe { self.push_naming_memory(entry.user_data(Kind::File.token(id))) };
     }
 
     pub(super) fn on_file(&mut self, id: SlotId, result: i32) {
@@ -167,8 +169,7 @@ impl Uring {
         }
         if is_cancelled && !(is_forgotten && matches!(submitted.request, Request::Read { .. })) {
             submitted.asks_for_worker = true;
-            let entry = opcode::Nop::new().build().flags(Flags::ASYNC);
-            return self.push(entry.user_data(Kind::File.token(id)));
+            return self.push(PlainEntry::nothing().in_worker().token(Kind::File.token(id)));
         }
         let is_done = match (&submitted.request, result) {
             (_, ..0) => result != -libc::EINTR,
@@ -208,9 +209,9 @@ impl Uring {
         if self.lacks_workers() {
             return drop(descriptor);
         }
-        let entry = opcode::Close::new(Fd(descriptor.into_raw_fd())).build();
         self.files_closing += 1;
-        self.push(entry.user_data(Kind::CloseFile.token(SlotId { index: 0, generation: 0 })));
+        let token = Kind::CloseFile.token(SlotId { index: 0, generation: 0 });
+        self.push(PlainEntry::close(descriptor).token(token));
     }
 }
 

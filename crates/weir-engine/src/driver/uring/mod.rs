@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-use io_uring::{opcode, squeue::Entry, types::Fd};
+use io_uring::{squeue::Entry, types::Fd};
 use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
 use weir_engine_types::kernel::KernelFeature;
@@ -59,6 +59,7 @@ mod detach;
 #[cfg(test)]
 mod fault_injection;
 mod files;
+mod plain_entry;
 mod receive;
 mod ring;
 mod send;
@@ -72,6 +73,7 @@ mod zero_copy;
 
 use buffers::Buffers;
 use files::{Submitted, Workers};
+use plain_entry::PlainEntry;
 use ring::{Completion, Ring};
 use table::{FileTable, Target};
 use token::Kind;
@@ -415,19 +417,23 @@ impl Uring {
     }
 
     #[inline]
-    fn push(&mut self, entry: Entry) {
-        // SAFETY: invariants 1 to 3: callers only name memory and descriptors that the slot or `parts` own until the
-        // final completion.
-        unsafe { self.ring.push(entry, &self.parts.counters) };
+    fn push(&mut self, entry: PlainEntry) {
+        self.ring.push(entry, &self.parts.counters);
+    }
+
+    /// # Safety
+    /// That of [`Ring::push_naming_memory`]: something owns the memory until the final completion (invariants 1 and 3).
+    #[inline]
+    unsafe fn push_naming_memory(&mut self, entry: Entry) {
+        // SAFETY: the caller's.
+        unsafe { self.ring.push_naming_memory(entry, &self.parts.counters) };
     }
 
     fn arm_wake(&mut self) {
         let token = Kind::Wake.token(SlotId { index: 0, generation: 0 });
         let descriptor = Fd(self.parts.wake.as_raw_fd());
         // A poll that cannot stay armed is armed again after each wake-up.
-        let poll =
-            opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(self.ring.granted.multishot_poll);
-        self.push(poll.build().user_data(token));
+        self.push(PlainEntry::poll_input(descriptor, self.ring.granted.multishot_poll).token(token));
     }
 
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
@@ -455,8 +461,7 @@ impl Uring {
     }
 
     fn cancel(&mut self, kind: Kind, id: SlotId) {
-        let entry = opcode::AsyncCancel::new(kind.token(id)).build();
-        self.push(entry.user_data(Kind::Cancel.token(id)));
+        self.push(PlainEntry::cancel(kind.token(id)).token(Kind::Cancel.token(id)));
     }
 
     fn dispatch(&mut self) {
@@ -531,16 +536,7 @@ impl DriverOps for Uring {
     }
 
     fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
-        let descriptor = socket::for_connect(address, local, &self.parts)?;
-        let name = Box::new(address.to_socket_address()?);
-        let id = self.insert(descriptor, SocketKind::Connecting)?;
-        let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
-        let Target { fd, flags } = socket.target;
-        let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
-        socket.address = Some(name);
-        socket.operations += 1;
-        self.push(entry.flags(flags).user_data(Kind::Connect.token(id)));
-        Ok(id)
+        self.start_connect(address, local)
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {

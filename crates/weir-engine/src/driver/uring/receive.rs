@@ -2,14 +2,14 @@
 
 use std::os::fd::AsFd;
 
-use io_uring::{opcode, squeue::Flags};
+use io_uring::opcode;
 use rustix::{event::PollFlags, io::Errno};
 
 #[cfg(test)]
 use super::fault_injection::{self, Plant};
 use super::{
-    Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, Socket, SocketKind, Target,
-    Uring, ring::Completion,
+    Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, PlainEntry, Socket,
+    SocketKind, Target, Uring, ring::Completion,
 };
 use crate::{counters::Counters, driver::socket::has_event, pool::CLASS_BYTES, slab::SlotId};
 
@@ -53,24 +53,20 @@ impl Uring {
             (false, true) => 0,
             (false, false) => POLL_FIRST,
         };
-        let Target { fd, flags } = socket.target;
-        let receive = opcode::Recv::new(fd, std::ptr::null_mut(), 0);
-        let entry = receive.ioprio(priority).buf_group(class.into()).build();
+        let entry = PlainEntry::receive_provided(socket.target, priority, class);
         socket.arm = Arm::Armed(class);
         socket.operations += 1;
-        self.push(entry.flags(Flags::BUFFER_SELECT | flags).user_data(Kind::Receive(class).token(id)));
+        self.push(entry.token(Kind::Receive(class).token(id)));
     }
 
     /// If the kernel cannot pick a buffer when data arrives (before 5.19), a poll for data comes first: idle
     /// connections then hold no buffer, at the cost of one more submission for each receive.
     fn poll_first(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let events = libc::POLLIN | libc::POLLRDHUP;
-        let Target { fd, flags } = socket.target;
-        let entry = opcode::PollAdd::new(fd, events as u32).build();
+        let entry = PlainEntry::poll(socket.target, libc::POLLIN | libc::POLLRDHUP);
         socket.arm = Arm::Polling;
         socket.operations += 1;
-        self.push(entry.flags(flags).user_data(Kind::Readable.token(id)));
+        self.push(entry.token(Kind::Readable.token(id)));
     }
 
     /// A receive into a buffer of the socket, for data that is there.
@@ -89,7 +85,9 @@ impl Uring {
         socket.own_buffer = Some(buffer);
         socket.arm = Arm::Armed(class);
         socket.operations += 1;
-        self.push(entry.user_data(Kind::Receive(class).token(id)));
+        // SAFETY: the slot owns the buffer until `on_arrival` sees the only completion; its memory belongs to the pool
+        // and does not move with it.
+        unsafe { self.push_naming_memory(entry.user_data(Kind::Receive(class).token(id))) };
     }
 
     pub(super) fn on_readable(&mut self, id: SlotId, result: i32) {
@@ -148,7 +146,10 @@ impl Uring {
     #[inline]
     fn on_arrival(&mut self, id: SlotId, class: u8, completion: Completion) {
         let Completion { result, flags, .. } = completion;
-        let provided = (flags & CQE_BUFFER != 0).then(|| self.buffers.take(class, (flags >> 16) as u16));
+        // SAFETY: the kernel took this buffer from the group of the receive's class, and names it in this one
+        // completion; those of a bundle are named one by one.
+        let take = || unsafe { self.buffers.take(class, (flags >> 16) as u16) };
+        let provided = (flags & CQE_BUFFER != 0).then(take);
         let classes = self.classes;
         let high_water = self.parts.config.limits.input_high_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else {

@@ -1,7 +1,8 @@
 //! One ring: set up with everything the kernel grants, entered at most once a turn, never full.
 //!
-//! Invariants: (1) entries are pushed only through [`Ring::push`], whose caller vouches for the memory they name;
-//! (2) the ring is used on the thread that made it (`IORING_SETUP_SINGLE_ISSUER`).
+//! Invariants: (1) an entry in the queue or the backlog names no memory ([`Ring::push`]), or the caller of
+//! [`Ring::push_naming_memory`] vouches for the memory; (2) the ring is used on the thread that made it
+//! (`IORING_SETUP_SINGLE_ISSUER`).
 
 use std::{
     collections::VecDeque,
@@ -17,7 +18,7 @@ use weir_sys::ring::{
     EnterWait, enter, register_ring, unregister_ring,
 };
 
-use super::setup::set_up;
+use super::{plain_entry::PlainEntry, setup::set_up};
 use crate::{
     config::{KernelMask, ReceiveMode, UringOptions},
     counters::Counters,
@@ -145,18 +146,26 @@ impl Ring {
         self.ring.submitter()
     }
 
-    /// Queues one entry. Never fails: an entry that finds the queue full waits in front of it.
+    /// Queues an entry that names no memory. Never fails: an entry that finds the queue full waits in front of it.
+    #[inline]
+    pub(super) fn push(&mut self, entry: PlainEntry, counters: &Counters) {
+        // SAFETY: it names no memory.
+        unsafe { self.push_naming_memory(entry.into_entry(), counters) }
+    }
+
+    /// As [`Self::push`], for an entry that names memory.
     ///
     /// # Safety
-    /// The descriptor and memory that the entry names must stay valid until its final completion has been seen.
-    pub(super) unsafe fn push(&mut self, entry: Entry, counters: &Counters) {
+    /// The memory that the entry names must stay valid and in its place until its final completion has been seen. Until
+    /// then nobody else may write to it, nor read it if the kernel writes to it.
+    pub(super) unsafe fn push_naming_memory(&mut self, entry: Entry, counters: &Counters) {
         counters.submissions.increment();
         #[cfg(test)]
         let entry = match &mut self.disorder {
             Some(disorder) => disorder.submitted(entry),
             None => entry,
         };
-        // SAFETY: the caller vouches for the entry.
+        // SAFETY: the caller vouches for the memory that the entry names.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.backlog.push_back(entry);
         }
@@ -175,7 +184,7 @@ impl Ring {
         }
         let mut queue = self.ring.submission();
         while let Some(entry) = self.backlog.front() {
-            // SAFETY: vouched for when it was pushed (invariant 1).
+            // SAFETY: invariant 1.
             if unsafe { queue.push(entry) }.is_err() {
                 break;
             }
@@ -271,7 +280,7 @@ impl Ring {
         let to_submit = self.ring.submission().len() as u32;
         counters.enters.increment();
         let flags = flags | self.flags;
-        // SAFETY: every entry in the queue was vouched for when it was pushed (invariant 1).
+        // SAFETY: invariant 1.
         let outcome = counters.clock.call(|| unsafe { enter(self.descriptor, to_submit, flags, wait) });
         match outcome.map_err(|error| (error.raw_os_error(), error)) {
             // A signal, the time limit, a completion queue to empty first, or no memory for requests right now: the

@@ -7,6 +7,10 @@
 //! sent again by a waiting send. Before 5.17 the completion cannot be left out; there too, the first try does not
 //! wait.
 //!
+//! A missing completion says enough here. liburing's issue 1264 argues that a send needs one, because it says when the
+//! bytes may be reused. But a send that may not wait is performed while its submission is consumed, and never later in
+//! a worker: then its bytes are in the socket, or it has failed. And [`SEND_FLAGS`] make a part a failure.
+//!
 //! A chunk that is sent without a copy needs a separate send (`zero_copy.rs`): the bytes queued before it go first.
 //!
 //! A file is sent by a direct `sendfile(2)` call, after the bytes queued before it, and the ring waits for room. A
@@ -25,7 +29,7 @@ use rustix::{io::Errno, net::SendFlags};
 
 #[cfg(test)]
 use super::fault_injection::{self, Plant};
-use super::{Kind, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, SendHeader, Socket, Target, Uring};
+use super::{Kind, PlainEntry, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, SendHeader, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
     counters::Counters,
@@ -38,6 +42,12 @@ use crate::{
     send_queue::{Front, SendQueue},
     slab::SlotId,
 };
+
+/// Flags of every send. `MSG_WAITALL` makes a short count a failure, for which the kernel always makes a completion
+/// (`io_send` marks a request as failed if it sent less than the flag asks for). Without it a part that was sent counts
+/// as success: a tried send would stay silent, and its rest would be lost. A waiting send goes on by itself after a
+/// part.
+pub(super) const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
 /// A gathered send, described for the kernel.
 struct GatheredSend {
@@ -96,7 +106,7 @@ impl Uring {
         }
         let waits = socket.stalled;
         let nowait = if waits { 0 } else { libc::MSG_DONTWAIT };
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | nowait;
+        let flags = SEND_FLAGS | nowait;
         let Target { fd, flags: named } = socket.target;
         let entry = match socket.send.queue.front() {
             None => return self.after_send(id),
@@ -126,10 +136,11 @@ impl Uring {
                 more || socket.closing || socket.send.end_wanted || socket.send.waiter.is_some();
             socket.tries = socket.tries.wrapping_add(1);
             self.tried.push((id, socket.tries));
-            self.push(entry.flags(Flags::SKIP_SUCCESS));
-        } else {
-            self.push(entry);
         }
+        let entry = if socket.tried { entry.flags(Flags::SKIP_SUCCESS) } else { entry };
+        // SAFETY: the queue keeps the chunks in their place, and the slot the header, while `sending` is not zero:
+        // until `on_send` sees the completion, or knows that there is none (invariant 4).
+        unsafe { self.push_naming_memory(entry) };
     }
 
     /// How many tried sends the kernel has consumed, with their completions ready to be reaped; call it right after
@@ -214,9 +225,8 @@ impl Uring {
         socket.sending = 1;
         socket.awaits_room = true;
         socket.operations += 1;
-        let Target { fd, flags } = socket.target;
-        let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).build();
-        self.push(entry.flags(flags).user_data(Kind::Room.token(id)));
+        let entry = PlainEntry::poll(socket.target, libc::POLLOUT);
+        self.push(entry.token(Kind::Room.token(id)));
     }
 
     pub(super) fn on_room(&mut self, id: SlotId, result: i32) {

@@ -18,15 +18,11 @@ use std::{
     time::Duration,
 };
 
-use io_uring::{
-    opcode,
-    squeue::Flags,
-    types::{Fd, Fixed},
-};
+use io_uring::{squeue::Flags, types::Fd};
 use rustix::process::{Resource, getrlimit};
 use weir_engine_types::kernel::KernelFeature;
 
-use super::ring::Ring;
+use super::{plain_entry::PlainEntry, ring::Ring};
 use crate::{clock::monotonic, config::Config, counters::Counters, driver::error};
 
 /// Places that the kernel allows.
@@ -126,12 +122,9 @@ fn lets_go_at_once(ring: &mut Ring) -> io::Result<bool> {
     let (closed, mut closed_peer) = UnixStream::pair()?;
     closed_peer.set_nonblocking(true)?;
     ring.submitter().register_files_update(0, &[idle.as_raw_fd(), closed.as_raw_fd()])?;
-    let poll = opcode::PollAdd::new(Fixed(0), libc::POLLIN as u32).build();
+    ring.push(PlainEntry::poll(Target::place(0), libc::POLLIN), &counters);
     // Its completion shows that the poll before it is in flight.
-    for entry in [poll, opcode::Nop::new().build()] {
-        // SAFETY: neither names memory, and the table owns the file.
-        unsafe { ring.push(entry, &counters) };
-    }
+    ring.push(PlainEntry::nothing(), &counters);
     await_completion(ring, &counters)?;
     ring.submitter().register_files_update(1, &[-1])?;
     drop(closed);

@@ -43,7 +43,7 @@ const TURNS: usize = 400;
 /// A driver whose submission queue holds two entries and whose completion queue holds eight; `None` where the kernel
 /// has no io_uring.
 fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.entries = 2;
     driver_with(&config, counters)
 }
@@ -92,6 +92,27 @@ fn send(driver: &mut Uring, id: SlotId, bytes: &'static [u8]) {
 
 fn queued(driver: &Uring, id: SlotId) -> usize {
     driver.sockets.get(id).expect("it is open").send.queue.len()
+}
+
+/// Fails if a send does not ask for all of its bytes to be sent (`SEND_FLAGS`): the rest is then lost in silence.
+#[test]
+fn a_tried_send_of_which_the_kernel_takes_a_part_sends_the_rest_too() {
+    // More than the buffers of a socket pair hold.
+    const BYTES: &[u8] = &[b'.'; 4 << 20];
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let (id, mut peer) = connect(&mut driver);
+    send(&mut driver, id, BYTES);
+    driver.flush();
+    look(&mut driver);
+    let taken = counters.snapshot().bytes_sent as usize;
+    assert!(0 < taken && taken < BYTES.len(), "{taken} bytes are on their way");
+    let mut arrived = 0;
+    for _ in 0..TURNS {
+        arrived += read_all(&mut peer).len();
+        look(&mut driver);
+    }
+    assert_eq!((arrived, queued(&driver, id)), (BYTES.len(), 0));
 }
 
 #[test]
@@ -145,7 +166,7 @@ fn what_is_queued_behind_a_send_that_waits_holds_no_buffer() {
 fn a_send_that_waits_holds_no_buffer_on_any_kernel() {
     for rung in KernelMask::LADDER {
         let masked = KernelMask::as_on(rung);
-        let config = Config { masked, ..Config::with_driver(Driver::Uring) };
+        let config = Config { masked, ..Config::for_test(Driver::Uring) };
         let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
         let (slow, _peer, _) = connect_full(&mut driver);
         let pool = Rc::clone(&driver.parts.receive_pool);
@@ -293,7 +314,7 @@ fn receives_that_end_by_themselves_are_not_counted_as_started_again() {
         if !masked.hides(KernelFeature::MultishotReceive) {
             continue;
         }
-        let config = Config { masked, ..Config::with_driver(Driver::Uring) };
+        let config = Config { masked, ..Config::for_test(Driver::Uring) };
         let Ok(runtime) = Runtime::new(&config) else { return };
         let (ours, mut peer) = UnixStream::pair().expect("a socket pair");
         runtime.block_on(async {
@@ -312,7 +333,7 @@ fn receives_that_end_by_themselves_are_not_counted_as_started_again() {
 #[test]
 fn a_receive_that_waits_for_a_buffer_is_started_again_when_there_is_one_for_it() {
     const CONNECTIONS: u64 = 64;
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.buffers.count = Some(4);
     let Ok(runtime) = Runtime::new(&config) else { return };
     let mut peers = Vec::new();
@@ -349,7 +370,7 @@ fn a_receive_that_waits_for_a_buffer_is_started_again_when_there_is_one_for_it()
 fn a_receive_finds_a_buffer_though_handlers_keep_theirs_and_somebody_sends_in_every_turn() {
     // There are only eight buffers of this size at first.
     const RECEIVERS: usize = 9;
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.buffers.bytes = Some(128 << 10);
     let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
     let (busy, mut busy_peer) = connect(&mut driver);
@@ -375,7 +396,7 @@ fn a_receive_finds_a_buffer_though_handlers_keep_theirs_and_somebody_sends_in_ev
 #[test]
 fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_event() {
     const LONG: Duration = Duration::from_secs(20);
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.buffers.count = Some(1);
     let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
     // No bytes are sent: each receive would wait for data, and takes no buffer.
@@ -414,7 +435,7 @@ fn received_of(driver: &mut Uring, id: SlotId) -> (usize, Option<Result<(), Erro
 #[test]
 fn an_end_behind_more_buffers_than_the_kernel_fills_at_a_time_is_told() {
     const BYTES: usize = 100 * 64;
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.buffers.bytes = Some(64);
     for receive in [ReceiveMode::Auto, ReceiveMode::Single] {
         config.uring.receive = receive;
@@ -453,12 +474,12 @@ fn a_stream_whose_rest_is_lost_does_not_look_whole() {
 }
 
 fn runtime() -> Option<Runtime> {
-    Runtime::new(&Config::with_driver(Driver::Uring)).ok()
+    Runtime::new(&Config::for_test(Driver::Uring)).ok()
 }
 
 /// A runtime that leaves it to a drain to end connections that peers keep open.
 fn patient_runtime() -> Option<Runtime> {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.limits.linger = Duration::from_secs(3600);
     Runtime::new(&config).ok()
 }

@@ -11,9 +11,9 @@ use std::{
     sync::Arc,
 };
 
-use io_uring::{opcode, squeue::Flags, types::Fd};
+use io_uring::types::Fd;
 
-use super::{Kind, Uring};
+use super::{Kind, PlainEntry, Uring};
 use crate::{doorbell::Doorbell, slab::SlotId};
 
 /// A message that the kernel may not have taken yet.
@@ -35,10 +35,10 @@ impl Uring {
             self.doorbells.len() - 1
         });
         let token = |kind: Kind, index: usize| kind.token(SlotId { index: index as u32, generation: 0 });
-        let message = opcode::MsgRingData::new(Fd(ring.as_raw_fd()), 0, token(Kind::Woken, 0), None).build();
-        let message = message.user_data(token(Kind::Message, place));
+        let message = PlainEntry::message(Fd(ring.as_raw_fd()), token(Kind::Woken, 0));
+        let message = message.token(token(Kind::Message, place));
         let silent = self.ring.granted.skip_success;
-        self.push(if silent { message.flags(Flags::SKIP_SUCCESS) } else { message });
+        self.push(if silent { message.silent_on_success() } else { message });
         self.unsent.push(Unsent { place, _ring: ring });
     }
 

@@ -22,6 +22,7 @@ use weir_sys::output::peer_window;
 use super::{
     CQE_MORE, CQE_NOTIFICATION, SEND_BYTES_MAX, Socket, Uring,
     ring::{Completion, Ring},
+    send::SEND_FLAGS,
     table::Target,
     token::Kind,
 };
@@ -146,24 +147,26 @@ impl Uring {
     pub(super) fn submit_zero_copy(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let Some(chunk) = socket.send.queue.lend_front() else { return };
-        let Target { fd, flags } = socket.target;
-        let bytes = chunk.rest();
-        let length = bytes.len() as u32;
-        let send = opcode::SendZc::new(fd, bytes.as_ptr(), length);
-        let entry = send.flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL).build().flags(flags);
-        match self.zero_copy.lend(id, chunk) {
-            Ok(number) => {
-                socket.sending = length;
-                socket.lent = Some(number);
-                socket.operations += 1;
-                self.push(entry.user_data(Kind::ZeroCopy.token(number)));
-            }
+        let number = match self.zero_copy.lend(id, chunk) {
+            Ok(number) => number,
             Err(chunk) => {
                 socket.send.queue.return_lent(chunk);
                 socket.copies = true;
-                self.submit_send(id);
+                return self.submit_send(id);
             }
-        }
+        };
+        // The chunk is in its place before its address is taken.
+        let lent = self.zero_copy.sends.get(number).and_then(|lent| lent.chunk.as_ref());
+        let bytes = lent.map(LentChunk::rest).unwrap_or_default();
+        socket.sending = bytes.len() as u32;
+        socket.lent = Some(number);
+        socket.operations += 1;
+        let Target { fd, flags } = socket.target;
+        let send = opcode::SendZc::new(fd, bytes.as_ptr(), socket.sending).flags(SEND_FLAGS);
+        let entry = send.build().flags(flags).user_data(Kind::ZeroCopy.token(number));
+        // SAFETY: the slot of the lent chunk keeps its bytes until both completions are there, or the result says that
+        // the socket has taken nothing.
+        unsafe { self.push_naming_memory(entry) };
     }
 
     pub(super) fn on_zero_copy(&mut self, number: SlotId, completion: Completion) {

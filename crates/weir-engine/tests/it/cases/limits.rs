@@ -16,7 +16,7 @@ use crate::{
     board::Board,
     kernel,
     outcome::note,
-    peer::{Peer, PeerBuffers, Unconnected},
+    peer::{Ending, Network, Peer, PeerBuffers, StatsSource, Unconnected},
     rig::Rig,
 };
 
@@ -396,6 +396,58 @@ pub fn high_connections(rig: &mut Rig) {
         assert_eq!(network.connect().await.exchange(b"next").await.expect("so does accepting"), b"next");
     });
     served.expect_clean();
+}
+
+/// Case 24c: a connection for which the runtime has no socket left is closed and counted, and the accept goes on. The
+/// listener's own loop takes connections one after the other and keeps them: one driver runs no second task.
+pub fn sockets_at_the_maximum(rig: &mut Rig) {
+    const REFUSED: u64 = 3;
+    // The listener and one connection; the simulator's clients, two at a time, are sockets of the same runtime.
+    rig.config.limits.sockets_max = if rig.subject.is_sim() { 4 } else { 2 };
+    let runtime = rig.runtime();
+    let counters = runtime.counters();
+    let is_simulated = rig.subject.is_sim();
+    runtime.block_on(async {
+        let listener = Listener::bind(&rig.listen, Default::default()).expect("a free port");
+        let address = listener.local_address().expect("a listener has an address");
+        let stats = StatsSource::Runtime(runtime.counters());
+        let (leave, stop) = (Board::new(), Board::new());
+        let network = Network { address, stats, is_simulated, stop: stop.clone() };
+        let asked = leave.clone();
+        let script = network.spawn(async move |network: Network| {
+            let mut first = network.connect().await;
+            assert_eq!(first.read_exact(7).await.expect("there is room for one"), b"welcome");
+            for _ in 0..REFUSED {
+                let (bytes, _ending) = network.connect().await.read_to_end().await;
+                assert!(bytes.is_empty(), "there is no room: {bytes:?}");
+            }
+            network.until(|stats| stats.accepts_refused == REFUSED).await;
+            asked.post("leave");
+            assert_eq!(first.read_to_end().await.1, Ending::End);
+            drop(first);
+            let mut next = network.connect().await;
+            assert_eq!(next.read_exact(7).await.expect("there is room again"), b"welcome");
+            network.stop.post("done");
+        });
+        let (mut kept, mut has_left) = (Vec::new(), false);
+        while stop.lines().is_empty() {
+            // Short, so that the requests of the script are seen soon; when it ends has no meaning for the test.
+            if let Ok(accepted) = time::timeout(Duration::from_millis(2), listener.accept()).await {
+                let stream = accepted.expect("a connection too many is not the listener's fault");
+                stream.send(b"welcome").await.expect("its queue is empty");
+                kept.push(stream);
+            }
+            if !has_left && !leave.lines().is_empty() {
+                has_left = true;
+                kept.clear();
+            }
+        }
+        drop(kept);
+        script.join().await;
+    });
+    assert_eq!(runtime.drain(Duration::from_secs(10)), 0);
+    let stats = counters.snapshot();
+    assert_eq!((stats.accepts + stats.connects, stats.connections_open), (stats.closes, 0), "{stats:?}");
 }
 
 /// Opens descriptors until all numbers that select can watch are taken.

@@ -11,6 +11,7 @@ pub mod files;
 pub mod handlers;
 pub mod limits;
 pub mod moving;
+pub mod panics;
 pub mod relay;
 pub mod resets;
 pub mod sendfile;

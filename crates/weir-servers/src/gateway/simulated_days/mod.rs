@@ -319,7 +319,7 @@ impl Day {
     }
 
     fn on_sim(&mut self, is_last: bool) -> Result<(), String> {
-        let mut config = Config::with_driver(Driver::Sim);
+        let mut config = Config::for_test(Driver::Sim);
         config.sim = self.sim_options();
         self.phase += 1;
         let runtime = Runtime::new(&config).expect("it runs everywhere");

@@ -261,7 +261,7 @@ impl Sender {
                 if let Poll::Ready(is_kept) = kept.as_mut().poll(context) {
                     return Poll::Ready(Meanwhile::Decided(is_kept));
                 }
-                if upstream.flush.poll(context).is_ready() {
+                if upstream.flush.poll(context.waker()).is_ready() {
                     return Poll::Ready(Meanwhile::Said);
                 }
                 if is_stalled {
@@ -353,7 +353,7 @@ async fn give(upstream: &Upstream, bytes: &[u8]) -> Option<u64> {
             }
             let outcome = send.as_mut().poll(context);
             if outcome.is_pending() {
-                upstream.flush.register(context);
+                upstream.flush.register(context.waker());
             }
             outcome
         });

@@ -53,7 +53,7 @@ impl Gateway {
 
     /// Wakes the clients that wait for room.
     fn tell_room(&self) {
-        self.waiters.notify();
+        self.waiters.notify_all();
         for worker in self.others() {
             self.push(worker, WorkerMessage::bare(Kind::Room, 0));
         }
@@ -99,7 +99,7 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
         if gateway.overflow.iter().all(Overflow::is_empty) {
             gateway.catch_up();
         }
-        gateway.waiters.notify();
+        gateway.waiters.notify_all();
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     fn expiries_that_many_tell_at_once_are_undelivered_no_more_than_those_of_one() {
         const EXPIRIES: u32 = 20_000;
         const TELLERS: u32 = 100;
-        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
         runtime.block_on(async {
             let (gateways, _locals) = both().await;
             let [home, sender] = gateways.as_slice() else { panic!("there are two") };

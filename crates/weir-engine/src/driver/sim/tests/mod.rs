@@ -21,7 +21,7 @@ fn options(seed: u64) -> SimOptions {
 }
 
 fn config(sim: SimOptions) -> Config {
-    Config { sim, ..Config::with_driver(Driver::Sim) }
+    Config { sim, ..Config::for_test(Driver::Sim) }
 }
 
 /// Runs a future in a separate simulation.

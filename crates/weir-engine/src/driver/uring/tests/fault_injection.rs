@@ -66,7 +66,7 @@ impl Plan {
         // A different stream from the one that the disorder draws from.
         let mut random = Random::new(seed ^ 0x0c0f_fee0_d150_4de4);
         let random = &mut random;
-        let mut config = Config::with_driver(Driver::Uring);
+        let mut config = Config::for_test(Driver::Uring);
         config.uring.entries = one_of(random, &[2, 8, 1024]);
         config.uring.receive = one_of(random, &[ReceiveMode::Auto, ReceiveMode::Single]);
         config.uring.defer_taskrun = random.chance(800);
@@ -243,7 +243,7 @@ fn number(name: &str) -> Option<u64> {
 /// Whether io_uring is available. The conformance tests report what is skipped without it, or fail where it is
 /// required.
 fn is_there() -> bool {
-    Runtime::new(&Config::with_driver(Driver::Uring)).is_ok()
+    Runtime::new(&Config::for_test(Driver::Uring)).is_ok()
 }
 
 #[test]

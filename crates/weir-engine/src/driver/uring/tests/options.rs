@@ -23,7 +23,7 @@ use crate::{
 
 /// Two connections that wait for data on a driver with this minimum wait; `None` if the kernel does not support it.
 fn two_with_minimum_wait(minimum: Duration) -> Option<(Uring, [(SlotId, UnixStream); 2])> {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.minimum_wait = minimum;
     let mut driver = driver_with(&config, &Arc::default())?;
     let connections = [connect(&mut driver), connect(&mut driver)];
@@ -79,7 +79,7 @@ fn a_minimum_wait_ends_with_the_deadline_and_is_none_for_a_single_connection() {
 
 /// A driver whose sockets are in a file table; `None` if the kernel's tables do not suffice.
 fn driver_with_table() -> Option<Uring> {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.fixed_files = true;
     driver_with(&config, &Arc::default())
 }
@@ -151,7 +151,7 @@ fn a_socket_beyond_the_end_of_the_table_is_named_by_its_descriptor() {
 
 /// A driver that sends without a copy; `None` if the kernel does not support it.
 fn driver_that_lends() -> Option<Uring> {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.zero_copy_bytes_min = Some(1024);
     driver_with(&config, &Arc::default())
 }
@@ -347,7 +347,7 @@ fn take_input(driver: &mut Uring, id: SlotId, into: &mut Vec<u8>) {
 #[test]
 fn a_bundle_brings_every_byte_in_order_for_fewer_completions_than_buffers() {
     let counters = Arc::new(Counters::default());
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.receive = ReceiveMode::Bundle;
     config.buffers.bytes = Some(1024);
     let Some(mut driver) = driver_with(&config, &counters) else { return };
@@ -374,7 +374,7 @@ fn a_bundle_brings_every_byte_in_order_for_fewer_completions_than_buffers() {
 
 #[test]
 fn a_kernel_thread_submits_what_its_queue_has_no_room_for_and_after_it_has_slept() {
-    let mut config = Config::with_driver(Driver::Uring);
+    let mut config = Config::for_test(Driver::Uring);
     config.uring.entries = 2;
     config.uring.poll_idle_ms = Some(1);
     let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };

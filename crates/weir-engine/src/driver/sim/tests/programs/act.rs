@@ -196,15 +196,9 @@ async fn ask(stream: &Stream, script: &Script, bytes: &[u8]) -> Seen {
 
 /// Accepts until it is aborted, or the runtime drains.
 pub(super) async fn accept(shared: Rc<Shared>, listener: Listener) {
-    loop {
-        match listener.accept().await {
-            Ok(stream) => {
-                let handle = spawn(server(Rc::clone(&shared), stream));
-                shared.servers.borrow_mut().push(handle);
-            }
-            Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {}
-            Err(_) => return,
-        }
+    while let Ok(stream) = listener.accept().await {
+        let handle = spawn(server(Rc::clone(&shared), stream));
+        shared.servers.borrow_mut().push(handle);
     }
 }
 

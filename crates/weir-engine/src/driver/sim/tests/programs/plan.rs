@@ -131,7 +131,7 @@ impl Plan {
         };
         Self {
             seed,
-            config: Config { sim, limits, buffers, ..Config::with_driver(Driver::Sim) },
+            config: Config { sim, limits, buffers, ..Config::for_test(Driver::Sim) },
             backlog: one_of(random, &[1, 3, 4096]),
             scripts,
             drains_after: random.chance(120).then(|| MICROSECOND * random.below(5000) as u32),
