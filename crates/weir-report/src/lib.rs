@@ -76,6 +76,7 @@ use std::path::Path;
 
 use maud::Markup;
 use weir_record::{
+    answer::StudyAnswer,
     doctor::Diagnosis,
     finding::{Finding, MessageKind},
     metric::Metric,
@@ -234,3 +235,8 @@ pub fn sentence(result: &StudyResult, language: Language) -> String {
 
 pub use markdown::COMMENT_LINES_MAX;
 pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, answer::ANSWER_LINES_MAX};
+/// The answer as plain data in English, which JSON documents begin with.
+pub fn answer(result: &StudyResult) -> StudyAnswer {
+    answer::in_short(&view::View::new(result, Language::English))
+}
+

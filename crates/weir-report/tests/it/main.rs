@@ -2,6 +2,7 @@
 
 mod account;
 mod alone;
+mod answer;
 mod documents;
 mod every_study;
 mod evidence;
