@@ -43,10 +43,13 @@ mod runner;
 mod running_study;
 mod server;
 mod study_cache;
+mod sorting;
 mod token;
 mod top;
 mod top_page;
+mod top_history;
 mod turned_away;
+mod top_table;
 mod unsent;
 mod words;
 

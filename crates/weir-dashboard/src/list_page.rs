@@ -14,6 +14,7 @@ use crate::{
     query::encoded,
     reader::Reader,
     study_cache::{Card, Conclusion},
+    sorting,
     words::{self, LocalizedText},
 };
 
@@ -253,17 +254,8 @@ fn table(reader: &Reader, list: &List<'_>) -> Markup {
 
 /// The title of a column, which sorts the list by it.
 fn head(reader: &Reader, choice: &Choice, title: LocalizedText, sort: Sort) -> Markup {
-    let is_descending = sort.is_descending() != choice.is_reversed;
-    let (mark, direction) = if is_descending { ("↓", "descending") } else { ("↑", "ascending") };
-    let is_own = choice.sort == sort;
-    html! {
-        th scope="col" aria-sort=[is_own.then_some(direction)] {
-            a href=(href(reader, &choice.sorted(sort), 0)) {
-                (reader.say(title))
-                @if is_own { span aria-hidden="true" { " " (mark) } }
-            }
-        }
-    }
+    let own = (choice.sort == sort).then(|| choice.direction(sort));
+    sorting::head(reader.say(title), &href(reader, &choice.sorted(sort), 0), own)
 }
 
 /// A study.

@@ -271,11 +271,31 @@ pub(crate) const DASHBOARD_ENDS: LocalizedText = [
 
 pub(crate) const SERVERS: LocalizedText = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: LocalizedText = [
-    "What weir top shows of the servers that --stats names; rates are over the time since somebody looked last. \
-     The page loads itself again every two seconds.",
-    "--stats로 지정한 서버를 weir top과 같은 형식으로 표시합니다. 초당 값은 마지막으로 조회한 뒤의 시간으로 계산합니다. 이 페이지는 2초마다 새로 고칩니다.",
-    "以 weir top 的形式显示 --stats 所指定的服务器。速率按距上次查看的时间计算。此页面每两秒自动刷新。",
+    "The figures of weir top, every two seconds. A rate is over the time since the previous look. Each small chart shows \
+     the last two minutes on its own scale from 0, as far as somebody looked.",
+    "2초마다 weir top과 같은 수치를 표시합니다. 초당 값은 바로 전에 조회한 뒤의 시간으로 계산합니다. 작은 그래프는 조회한 동안의 최근 2분을 나타내며, 눈금은 그래프마다 0에서 시작합니다.",
+    "每两秒显示 weir top 的数值。速率按距上次查看的时间计算。小图显示最近两分钟内有人查看时的数值，各图的刻度都从 0 开始，互不相同。",
 ];
+pub(crate) const SERVER: LocalizedText = ["Server", "서버", "服务器"];
+pub(crate) const PROCESS_SHORT: LocalizedText = ["Process", "프로세스", "进程"];
+pub(crate) const PORT: LocalizedText = ["Port", "포트", "端口"];
+pub(crate) const DRIVER: LocalizedText = ["Driver", "드라이버", "驱动"];
+pub(crate) const RECEIVED_PER_SECOND: LocalizedText = ["Received/s", "수신/s", "接收/s"];
+pub(crate) const SENT_PER_SECOND: LocalizedText = ["Sent/s", "송신/s", "发送/s"];
+pub(crate) const BACKLOG: LocalizedText = ["Backlog", "밀린 메시지", "积压"];
+pub(crate) const CPU_PERCENT: LocalizedText = ["CPU", "CPU", "CPU"];
+pub(crate) const NO_ANSWER: LocalizedText = ["no answer", "응답 없음", "无应答"];
+pub(crate) const RESTARTED: LocalizedText = ["restarted", "다시 시작됨", "已重启"];
+pub(crate) const GONE: LocalizedText = ["ended", "종료됨", "已结束"];
+pub(crate) const NO_SOCKET: LocalizedText = ["no socket", "소켓 없음", "无套接字"];
+pub(crate) const PAUSE: LocalizedText = ["Pause", "일시 정지", "暂停"];
+pub(crate) const NO_FIGURES: LocalizedText = [
+    "The dashboard gives no figures at the moment.",
+    "지금은 대시보드에서 수치를 받지 못하고 있습니다.",
+    "暂时无法从仪表板获取数值。",
+];
+pub(crate) const THREADS: LocalizedText =
+    ["Threads, hand-off and sessions", "스레드, 전달, 세션", "线程、移交与会话"];
 pub(crate) const NO_SERVERS: LocalizedText = [
     "No `weir serve` of the dashboard's user runs here at the moment.",
     "지금 이 대시보드를 실행한 사용자의 `weir serve` 서버가 없습니다.",
