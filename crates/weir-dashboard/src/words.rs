@@ -75,9 +75,9 @@ pub(crate) const NOTHING_DRAWN: LocalizedText = [
     "本实验在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
 ];
 pub(crate) const NO_TPS_STUDY: LocalizedText = [
-    "No study tps is in this folder that can be read. Run one, or name another study with ?study=.",
-    "이 폴더에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나, ?study=로 다른 실험을 지정하십시오.",
-    "此文件夹中没有可读取的 tps 实验。请先运行，或用 ?study= 指定其他实验。",
+    "No study tps is in this folder that can be read. Run one, or choose another study (?study=).",
+    "이 폴더에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나 다른 실험을 선택하십시오(?study=).",
+    "此文件夹中没有可读取的 tps 实验。请先运行，或选择其他实验（?study=）。",
 ];
 /// The number is [`crate::folder::LISTED_MAX`]: older studies are opened only for readers who name them.
 pub(crate) const NO_NEW_TPS_STUDY: LocalizedText = [
@@ -155,6 +155,18 @@ pub(crate) const NAME_BOTH: LocalizedText = [
     "실험 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
     "对比需要两个实验：请填写两个名称。",
 ];
+pub(crate) const NO_PAIR: LocalizedText = [
+    "No study has two finished runs here, so these two may have nothing in common.",
+    "끝난 실행이 두 번 이상인 실험이 없으므로, 이 두 실험에는 공통된 수치가 없을 수 있습니다.",
+    "没有实验有两次已完成的运行，因此这两项可能没有共同的数据。",
+];
+pub(crate) const NOTHING_TO_COMPARE: LocalizedText = [
+    "Fewer than two studies are in this folder: there is nothing to compare.",
+    "이 폴더에 실험이 두 개 이상 없어 비교할 수 없습니다.",
+    "此文件夹中的实验少于两项，无法对比。",
+];
+pub(crate) const NEWEST_TPS: LocalizedText = ["the newest tps", "가장 최근의 tps", "最近一次 tps"];
+pub(crate) const SHOW: LocalizedText = ["Show", "표시", "显示"];
 pub(crate) const ALL_RUNS: LocalizedText = ["All runs", "모든 실행", "所有运行"];
 pub(crate) const NOTHING_TO_POOL: LocalizedText = [
     "Fewer than two finished runs of this study are among those listed here: there is nothing to pool.",
@@ -195,6 +207,8 @@ pub(crate) const LOG_OUT: LocalizedText = ["Log out", "로그아웃", "退出登
 pub(crate) const STUDY: LocalizedText = ["Study", "실험", "实验"];
 pub(crate) const START: LocalizedText = ["Start", "시작", "启动"];
 pub(crate) const STOP: LocalizedText = ["Stop", "중지", "停止"];
+pub(crate) const LOG_IN_TO_STOP: LocalizedText =
+    ["Log in to stop it", "로그인하면 중지할 수 있습니다", "登录后可停止"];
 pub(crate) const IS_ENDING: LocalizedText = ["It is ending.", "끝내는 중입니다.", "正在结束。"];
 pub(crate) const START_HELP: LocalizedText = [
     "It measures on this machine, for minutes or hours. Whatever else runs here meanwhile, this dashboard included, \

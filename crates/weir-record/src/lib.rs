@@ -48,6 +48,7 @@ pub mod published;
 pub mod quantity;
 pub mod run_pair;
 pub mod run_pool;
+pub mod running;
 pub mod slices;
 pub mod spec;
 pub mod storage;

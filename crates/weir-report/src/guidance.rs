@@ -278,7 +278,7 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let parts = [Some(drawn), Some(figures), ring_options::section(view), Some(again)];
     let parts: Vec<Section> = parts.into_iter().flatten().collect();
     let head: Vec<String> = when::made_where(view).into_iter().chain(short(view)).collect();
-    Some(html::of_sections(view, &html! {}, (&title, &head), class, &parts))
+    Some(html::of_sections(view, &html! {}, ([&title; 2], &head), class, &parts))
 }
 
 /// How to read the map of the page.

@@ -80,6 +80,7 @@ use weir_record::{
     doctor::Diagnosis,
     finding::{Finding, MessageKind},
     metric::Metric,
+    running::{CellSoFar, TrackPoint},
     study::StudyResult,
     text::Text,
     trial::TrialRecord,
@@ -213,6 +214,21 @@ pub fn listed(result: &StudyResult) -> Option<Listed> {
     chart::listed(&view::View::new(result, Language::English))
 }
 
+/// How the estimate of a study that runs narrowed; `plan` is the study without trials. Empty with fewer than two points.
+pub fn running_track(plan: &StudyResult, points: &[TrackPoint], language: Language) -> Markup {
+    chart::running_track(&view::View::new(plan, language), points)
+}
+
+/// The cells of a study that runs as a table that fills; `plan` is the study without trials. Empty for one cell.
+pub fn running_cells(plan: &StudyResult, cells: &[CellSoFar], language: Language) -> Markup {
+    chart::running_cells(&view::View::new(plan, language), cells)
+}
+
+/// A cell of a study in a few words; its identifier if the study has none of it.
+pub fn cell_label(plan: &StudyResult, cell_id: &str, language: Language) -> String {
+    view::View::new(plan, language).cell_label(cell_id)
+}
+
 /// A text by the study's author: in the given language if it was translated, otherwise in English.
 pub fn localized(text: &Text, language: Language) -> &str {
     titles::localized(text, language)
@@ -228,6 +244,11 @@ pub fn metric(metric: Metric, kind: MessageKind, language: Language) -> String {
     metrics::of_kind(metric, kind, language)
 }
 
+/// The answer as plain data in English, which JSON documents begin with.
+pub fn answer(result: &StudyResult) -> StudyAnswer {
+    answer::in_short(&view::View::new(result, Language::English))
+}
+
 /// The primary verdict in one sentence.
 pub fn sentence(result: &StudyResult, language: Language) -> String {
     sentence::headline(&view::View::new(result, language))
@@ -235,8 +256,3 @@ pub fn sentence(result: &StudyResult, language: Language) -> String {
 
 pub use markdown::COMMENT_LINES_MAX;
 pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, answer::ANSWER_LINES_MAX};
-/// The answer as plain data in English, which JSON documents begin with.
-pub fn answer(result: &StudyResult) -> StudyAnswer {
-    answer::in_short(&view::View::new(result, Language::English))
-}
-

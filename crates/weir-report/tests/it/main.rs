@@ -17,6 +17,7 @@ mod overview;
 mod page;
 mod run_pair;
 mod run_pool;
+mod running;
 mod texts;
 mod waiting;
 mod when;
