@@ -62,6 +62,8 @@ use crate::{section::Subject, view::View};
 
 /// Most rows of a forest or bar chart; the tables contain more.
 const ROWS_MAX: usize = 60;
+/// Most rows of such a chart that is not folded: a map shows as many cells in less room.
+const OPEN_ROWS_MAX: usize = 24;
 /// Most trials on the timeline.
 const TRIALS_MAX: usize = 2000;
 

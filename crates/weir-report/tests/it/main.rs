@@ -3,6 +3,7 @@
 mod account;
 mod alone;
 mod answer;
+mod budget;
 mod documents;
 mod every_study;
 mod evidence;
