@@ -18,7 +18,7 @@ use crate::{
     words::{self, LocalizedText},
 };
 
-/// Longest time between two points that a line joins. A longer one is a gap: nobody looked.
+/// Longest time between two points that a line joins. A longer one is a gap, in which no reader looked.
 const JOINED_S: u64 = 10;
 
 /// Size of a small chart.
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_is_within_its_frame_and_has_a_gap_where_nobody_looked() {
+    fn a_chart_is_within_its_frame_and_has_a_gap_where_no_reader_looked() {
         let point = |unix_s, rate| Point { unix_s, received: rate, ..Point::default() };
         let points = [
             point(10, Some(0.0)),

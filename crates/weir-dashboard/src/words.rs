@@ -285,8 +285,8 @@ pub(crate) const DASHBOARD_ENDS: LocalizedText = [
 
 pub(crate) const SERVERS: LocalizedText = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: LocalizedText = [
-    "The figures of weir top, every two seconds. A rate is over the time since the previous look. Each small chart shows \
-     the last two minutes on its own scale from 0, as far as somebody looked.",
+    "The figures of weir top, every two seconds. A rate is over the time since the previous look. Each small chart shows the \
+     last two minutes in which a reader looked, on its own scale from 0.",
     "2초마다 weir top과 같은 수치를 표시합니다. 초당 값은 바로 전에 조회한 뒤의 시간으로 계산합니다. 작은 그래프는 조회한 동안의 최근 2분을 나타내며, 눈금은 그래프마다 0에서 시작합니다.",
     "每两秒显示 weir top 的数值。速率按距上次查看的时间计算。小图显示最近两分钟内有人查看时的数值，各图的刻度都从 0 开始，互不相同。",
 ];
