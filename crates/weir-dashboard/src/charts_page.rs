@@ -5,7 +5,9 @@ use maud::{Markup, html};
 use weir_report::{ChartPage, Theme, document};
 
 use crate::{
+    choice::Entry,
     folder::Found,
+    forms,
     pages::{above, shown},
     query::encoded,
     reader::{Reader, address},
@@ -23,6 +25,38 @@ pub(crate) struct Charts<'c> {
     pub is_named: bool,
     /// Charts that the study has something for.
     pub drawn: &'c [ChartPage],
+    /// Studies to choose from: the name, and what is shown.
+    pub offered: &'c [(String, String)],
+}
+
+/// Most studies that the page offers: the newest.
+pub(crate) const OFFERED_MAX: usize = 100;
+
+/// The studies to choose from, the newest first; a form can name what is text alone.
+pub(crate) fn offered(entries: &[Entry<'_>]) -> Vec<(String, String)> {
+    let one = |entry: &Entry<'_>| {
+        let (name, study) = (entry.found.name.to_str()?.to_owned(), entry.card()?.shown_name());
+        Some((name, format!("{} · {study}", shown(entry.found))))
+    };
+    entries.iter().filter_map(one).take(OFFERED_MAX).collect()
+}
+
+/// The page where no study was named and there is no default one: why, and the studies to choose from.
+pub(crate) fn nothing_charted(
+    reader: &Reader,
+    why: words::LocalizedText,
+    offered: &[(String, String)],
+    theme: Option<Theme>,
+) -> String {
+    let body = html! {
+        (above(reader, ("/charts", &[]), None))
+        main {
+            h1 { (reader.say(words::CHARTS)) }
+            p { (reader.say(why)) }
+            @if !offered.is_empty() { (forms::choose_charted(reader, offered, None, theme)) }
+        }
+    };
+    document(reader.language, &format!("Weir · {}", reader.say(words::CHARTS)), &body)
 }
 
 /// The page.
@@ -37,6 +71,7 @@ pub(crate) fn charts(reader: &Reader, of: &Charts<'_>) -> String {
         main {
             h1 { (reader.say(words::CHARTS)) " · " bdi { (shown(of.found)) } }
             p.help { (reader.say(words::CHARTS_HELP)) }
+            (forms::choose_charted(reader, of.offered, study.and_then(|found| found.name.to_str()), of.theme))
             (themes(reader, of.theme, &of_study))
             div.embed { @for page in ChartPage::ALL { (embedded(reader, page, of, &query)) } }
         }

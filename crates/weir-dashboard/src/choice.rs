@@ -1,12 +1,13 @@
 //! Which studies of a folder a reader wants to see, and in which order: the query of the list. Pure.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 use weir_record::verdict::Verdict;
 
 use crate::{
     folder::Found,
     query::{encoded, value},
+    sorting::{self, Direction, Key, sorted},
     study_cache::{Card, Judgement, Row},
 };
 
@@ -99,12 +100,6 @@ pub(crate) enum Sort {
     Duration,
 }
 
-/// What entries are ordered by.
-enum Key {
-    Number(f64),
-    Text(String),
-}
-
 impl Sort {
     pub(crate) const ALL: [Self; 6] =
         [Self::Date, Self::Name, Self::Effect, Self::Verdict, Self::Machine, Self::Duration];
@@ -144,17 +139,6 @@ impl Sort {
     }
 }
 
-impl Key {
-    fn order(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Number(one), Self::Number(other)) => one.total_cmp(other),
-            (Self::Text(one), Self::Text(other)) => one.cmp(other),
-            (Self::Number(_), Self::Text(_)) => Ordering::Less,
-            (Self::Text(_), Self::Number(_)) => Ordering::Greater,
-        }
-    }
-}
-
 /// The choice of a reader. Empty texts choose everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
@@ -177,7 +161,7 @@ impl Choice {
             text.trim().chars().take(CHARACTERS_MAX).collect::<String>()
         };
         let sort = text("sort");
-        let (is_reversed, key) = sort.strip_prefix('-').map_or((false, sort.as_str()), |key| (true, key));
+        let (key, is_reversed) = sorting::of_value(&sort);
         let known = Sort::ALL.into_iter().find(|it| it.key() == key);
         Self {
             find: text("find"),
@@ -246,15 +230,12 @@ impl Choice {
     pub(crate) fn of<'l>(&self, entries: Vec<Entry<'l>>) -> Vec<Entry<'l>> {
         let words = self.words();
         let chosen = entries.into_iter().filter(|entry| self.has(entry, &words));
-        let mut keyed: Vec<(Option<Key>, Entry<'l>)> =
-            chosen.map(|entry| (self.sort.of(&entry), entry)).collect();
-        let is_descending = self.sort.is_descending() != self.is_reversed;
-        keyed.sort_by(|(one, _), (other, _)| match (one, other) {
-            (Some(one), Some(other)) if is_descending => other.order(one),
-            (Some(one), Some(other)) => one.order(other),
-            (one, other) => other.is_some().cmp(&one.is_some()),
-        });
-        keyed.into_iter().map(|(_, entry)| entry).collect()
+        sorted(chosen.collect(), self.direction(self.sort), |entry| self.sort.of(entry))
+    }
+
+    /// The direction in which a column is sorted, or would be.
+    pub(crate) fn direction(&self, sort: Sort) -> Direction {
+        Direction::of(sort.is_descending() != self.is_reversed)
     }
 
     fn has(&self, entry: &Entry<'_>, words: &[String]) -> bool {

@@ -21,6 +21,7 @@ use crate::{
     forms::{Last, Panel},
     offered::Offered,
     origin::{Origin, Own, Sender},
+    pages::Stopping,
     runner::{Runner, Stage},
     token::Token,
     words::{self, LocalizedText},
@@ -97,6 +98,15 @@ impl Control {
         match other {
             Some(other) => Panel::Occupied { folder: other.name.clone() },
             None => Panel::Ready { offered: Offered::all(self.studies.as_deref()), last },
+        }
+    }
+
+    /// Whether a browser may stop the study that runs.
+    pub(crate) fn stopping(&self, is_logged_in: bool) -> Stopping {
+        match self.runner.stage() {
+            Stage::Running { .. } if !is_logged_in => Stopping::LoggedOut,
+            Stage::Running { of, is_ending, .. } => Stopping::Of { started: of, is_ending },
+            _ => Stopping::No,
         }
     }
 

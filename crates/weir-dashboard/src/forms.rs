@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
 use weir_lab::outline::shown_ns;
-use weir_report::{Language, localized, plain_name};
+use weir_report::{Language, Theme, localized, plain_name};
 
 use crate::{
     folder::Found,
@@ -54,8 +54,13 @@ pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
     }
 }
 
-/// A form that chooses two of the studies of these names, with the places of the two that it proposes.
-pub(crate) fn choose_two(reader: &Reader, names: &[&str], (earlier, later): (usize, usize)) -> Markup {
+/// A form that chooses two of the studies of these names, with the places of the two that it proposes, and a hint.
+pub(crate) fn choose_two(
+    reader: &Reader,
+    names: &[&str],
+    (earlier, later): (usize, usize),
+    hint: Option<words::LocalizedText>,
+) -> Markup {
     let choice = |field: &str, chosen: usize| {
         html! {
             select name=(field) {
@@ -65,15 +70,18 @@ pub(crate) fn choose_two(reader: &Reader, names: &[&str], (earlier, later): (usi
             }
         }
     };
-    html! { @if names.len() > 1 { (two(reader, [choice("a", earlier), choice("b", later)], None)) } }
+    html! { @if names.len() > 1 { (two(reader, [choice("a", earlier), choice("b", later)], hint)) } }
 }
 
 /// A form in which the reader types two names, where there are too many studies for a list of choices. It suggests
-/// names.
-pub(crate) fn name_two(reader: &Reader, suggested: &[Found]) -> Markup {
-    let field = |name: &str| html! { input name=(name) list="names" required autocomplete="off"; };
+/// names, and fills in the two that it proposes.
+pub(crate) fn name_two(reader: &Reader, suggested: &[Found], proposed: Option<[&str; 2]>) -> Markup {
+    let field = |name: &str, proposed: Option<&str>| {
+        html! { input name=(name) list="names" required autocomplete="off" value=[proposed]; }
+    };
+    let fields = [field("a", proposed.map(|it| it[0])), field("b", proposed.map(|it| it[1]))];
     html! { @if suggested.len() > 1 {
-        (two(reader, ["a", "b"].map(field), Some(words::COMPARE_HELP)))
+        (two(reader, fields, Some(words::COMPARE_HELP)))
         datalist #names {
             @for name in suggested.iter().filter_map(|study| study.name.to_str()) { option value=(name) {} }
         }
@@ -92,6 +100,28 @@ fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Local
             }
             @if let Some(help) = help { p.hint { (reader.say(help)) } }
         }
+    }
+}
+
+/// A form that chooses the study of the charts: names with what is shown of them, and the newest study `tps` for none.
+pub(crate) fn choose_charted(
+    reader: &Reader,
+    offered: &[(String, String)],
+    chosen: Option<&str>,
+    theme: Option<Theme>,
+) -> Markup {
+    html! {
+        section.acts { form action="/charts" {
+            label { (reader.say(words::STUDY)) select name="study" {
+                option value="" { (reader.say(words::NEWEST_TPS)) }
+                @for (name, shown) in offered {
+                    option value=(name) selected[chosen == Some(name)] { (shown) }
+                }
+            } }
+            @if let Some(theme) = theme { input type="hidden" name="theme" value=(theme.key()); }
+            (language(reader))
+            button { (reader.say(words::SHOW)) }
+        } }
     }
 }
 
@@ -145,14 +175,21 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                         (runs(reader.language, &of.name)) " "
                         a href=(reader.href("/live", &[])) { (reader.say(words::LIVE)) }
                     }
-                    @if *is_ending { p { (reader.say(words::IS_ENDING)) } }
-                    @else { (form("/stop", button(words::STOP))) }
-                    p.hint { (stop_help(reader, of)) }
+                    (stop(reader, of, *is_ending))
                 },
                 Panel::Occupied { folder } => p { (occupied(reader.language, folder)) },
             }
             @if !matches!(panel, Panel::LoggedOut) { (form("/logout", button(words::LOG_OUT))) }
         }
+    }
+}
+
+/// Stops the study that runs, unless it is ending.
+pub(crate) fn stop(reader: &Reader, of: &Started, is_ending: bool) -> Markup {
+    html! {
+        @if is_ending { p { (reader.say(words::IS_ENDING)) } }
+        @else { form method="post" action=(reader.href("/stop", &[])) { button { (reader.say(words::STOP)) } } }
+        p.hint { (stop_help(reader, of)) }
     }
 }
 

@@ -8,11 +8,13 @@ use weir_report::{document, localized, minute, shell_word};
 
 use crate::{
     choice::{Choice, Entry, Sort, State},
+    compare_page,
     folder::Found,
     forms::{self, Panel},
     pages::{above, shown, study_href},
     query::encoded,
     reader::Reader,
+    sorting,
     study_cache::{Card, Conclusion},
     words::{self, LocalizedText},
 };
@@ -131,7 +133,7 @@ pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
                 @if after < list.listed { a href=(page(after)) { (reader.say(words::OLDER_PAGE)) } }
             } }
             @if let Some(text) = left_out(reader, list) { p.hint { (text) } }
-            (compared(reader, list))
+            (compare_page::form(reader, &list.entries, list.is_whole(), list.newest))
         }
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::STUDIES)), &body)
@@ -145,25 +147,6 @@ fn first_command(reader: &Reader) -> String {
     let own = reader.results.as_ref().filter(|folder| folder.as_os_str() != USUAL_FOLDER);
     let out = own.map(|folder| format!(" --out {}", shell_word(&folder.join("quick").to_string_lossy())));
     format!("weir study quick{}", out.unwrap_or_default())
-}
-
-/// The form that compares two studies: a choice of those on the page if these are all, otherwise by name.
-fn compared(reader: &Reader, list: &List<'_>) -> Markup {
-    if !list.is_whole() {
-        return forms::name_two(reader, list.newest);
-    }
-    // A form can name what is text alone.
-    let named = |entry: &Entry<'_>| Some((entry.found.name.to_str()?.to_owned(), entry.card()?.name.clone()));
-    let named: Vec<(String, String)> = list.entries.iter().filter_map(named).collect();
-    let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-    forms::choose_two(reader, &names, pair(&named))
-}
-
-/// The places of two runs of one study, the earlier one first; of the first two studies if there are none.
-fn pair(named: &[(String, String)]) -> (usize, usize) {
-    let earlier = |later: usize| (later + 1..named.len()).find(|place| named[*place].1 == named[later].1);
-    let pair = (0..named.len()).find_map(|later| Some((earlier(later)?, later)));
-    pair.unwrap_or((1, 0))
 }
 
 /// The form that narrows the list.
@@ -253,17 +236,8 @@ fn table(reader: &Reader, list: &List<'_>) -> Markup {
 
 /// The title of a column, which sorts the list by it.
 fn head(reader: &Reader, choice: &Choice, title: LocalizedText, sort: Sort) -> Markup {
-    let is_descending = sort.is_descending() != choice.is_reversed;
-    let (mark, direction) = if is_descending { ("↓", "descending") } else { ("↑", "ascending") };
-    let is_own = choice.sort == sort;
-    html! {
-        th scope="col" aria-sort=[is_own.then_some(direction)] {
-            a href=(href(reader, &choice.sorted(sort), 0)) {
-                (reader.say(title))
-                @if is_own { span aria-hidden="true" { " " (mark) } }
-            }
-        }
-    }
+    let own = (choice.sort == sort).then(|| choice.direction(sort));
+    sorting::head(reader.say(title), &href(reader, &choice.sorted(sort), 0), own)
 }
 
 /// A study.
@@ -373,21 +347,6 @@ fn badge(reader: &Reader, conclusion: Option<&Conclusion>, state: State) -> Mark
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_runs_of_one_study_are_compared_before_two_different_studies() {
-        let named = |studies: &[&str]| -> Vec<(String, String)> {
-            studies
-                .iter()
-                .enumerate()
-                .map(|(place, study)| (place.to_string(), (*study).to_owned()))
-                .collect()
-        };
-        assert_eq!(pair(&named(&["quick", "tps", "quick"])), (2, 0));
-        assert_eq!(pair(&named(&["tps", "quick", "quick"])), (2, 1));
-        assert_eq!(pair(&named(&["tps", "quick"])), (1, 0));
-        assert_eq!(pair(&named(&[])), (1, 0));
-    }
 
     #[test]
     fn as_many_names_are_offered_as_is_stated_each_once() {

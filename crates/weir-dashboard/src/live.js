@@ -3,9 +3,22 @@
 "use strict";
 const shown = document.getElementById("live");
 const lost = document.getElementById("lost");
+const said = document.getElementById("said");
+const stop = document.getElementById("stop");
 // The dashboard gives a sign of life every fifteen seconds: after three that did not come, nobody is there.
 const silenceMs = 50000;
 const againMs = 5000;
+
+// Replaces the scene. Focus stays at its place, and only the progress is said to readers who listen.
+function show(scene) {
+  const places = () => [...shown.querySelectorAll("a, [tabindex]")];
+  const place = places().indexOf(document.activeElement);
+  shown.innerHTML = scene;
+  if (place >= 0) places()[place]?.focus({ preventScroll: true });
+  const progress = shown.querySelector("progress");
+  said.textContent = (progress ? shown.querySelector(".facts span") : shown).textContent;
+  stop.hidden = !progress;
+}
 
 function watch() {
   const events = new EventSource(shown.dataset.events);
@@ -24,7 +37,7 @@ function watch() {
     silence = setTimeout(again, silenceMs);
   };
   events.onmessage = (event) => {
-    shown.innerHTML = event.data;
+    show(event.data);
     heard();
   };
   events.addEventListener("beat", heard);

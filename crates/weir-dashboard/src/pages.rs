@@ -9,6 +9,7 @@ use crate::{
     forms,
     query::encoded,
     reader::{Reader, address},
+    runner::Started,
     running_study::Scene,
     words,
 };
@@ -82,14 +83,30 @@ pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
     }
 }
 
+/// Whether the reader may stop the running study.
+pub(crate) enum Stopping {
+    /// It was not started here, or nobody may.
+    No,
+    /// After a login.
+    LoggedOut,
+    /// This one, unless it is ending.
+    Of { started: Started, is_ending: bool },
+}
+
 /// The running study. The dashboard's own script replaces the scene by each event, and shows when no more events come.
-pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
+pub(crate) fn live(reader: &Reader, of: &Scene, stopping: &Stopping) -> String {
     let events = address("/live/events", [("lang", reader.language.code())].into_iter());
     let body = html! {
         (above(reader, ("/live", &[]), None))
         main {
             p.hint #lost role="status" hidden { (reader.say(words::NOT_FOLLOWING)) }
-            div #live data-events=(events) aria-live="polite" { (of.drawn(reader.language)) }
+            p.unseen #said role="status" {}
+            div #live data-events=(events) { (of.drawn(reader.language)) }
+            section.acts #stop { @match stopping {
+                Stopping::No => {},
+                Stopping::LoggedOut => p.hint { a href=(reader.href("/", &[])) { (reader.say(words::LOG_IN_TO_STOP)) } },
+                Stopping::Of { started, is_ending } => (forms::stop(reader, started, *is_ending)),
+            } }
         }
         script src="/live.js" {}
     };

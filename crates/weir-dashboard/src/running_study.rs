@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
-use weir_judge::judge::RunningEstimate;
+use weir_judge::running::RunningEstimate;
 use weir_lab::follow::Followed;
 use weir_record::{finding::MessageKind, metric::Metric};
 use weir_report::{Language, localized, plain_name};
@@ -37,7 +37,7 @@ impl Scene {
             Self::Nothing => html! { p { (language.choose(words::NOTHING_RUNS)) } },
             Self::Running { name, followed } => html! {
                 p.study { (report(name)) }
-                h1 { (localized(&followed.title, language)) }
+                h1 { (localized(&followed.plan.spec.title, language)) }
                 (running(language, followed))
             },
             Self::Unreadable { name, problem } => html! {
@@ -79,7 +79,7 @@ fn running(language: Language, of: &Followed) -> Markup {
             @if repeat > 0 { span { (again) } }
             span { (language.duration(of.elapsed_ns)) }
             @if of.left_ns > 0 { span { (left) } }
-            @if !of.last_cell.is_empty() { code { (of.last_cell) } }
+            @if !of.last_cell.is_empty() { span { (weir_report::cell_label(&of.plan, &of.last_cell, language)) } }
         }
         @if of.is_in_part { p.hint { (language.choose(words::IN_PART)) } }
         @match &of.estimate {
@@ -89,6 +89,8 @@ fn running(language: Language, of: &Followed) -> Markup {
             },
             None => p.hint { (language.choose(words::NO_ESTIMATE)) },
         }
+        (weir_report::running_track(&of.plan, &of.track, language))
+        (weir_report::running_cells(&of.plan, &of.cells, language))
     }
 }
 

@@ -47,6 +47,7 @@ use crate::{
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
     charts_page::{self, Charts},
     choice::{Choice, Entry},
+    compare_page,
     connections::{Connections, CountedConnection},
     control::{Control, ControlSettings, Peer},
     counters::Counters,
@@ -60,7 +61,7 @@ use crate::{
     observer::Observer,
     origin::is_foreign_fetch,
     packed::Packed,
-    pages,
+    pages::{self, Stopping},
     query::{decoded, encoded, is_own_host, value},
     reader::Reader,
     study_cache::{Problem, StudyCache},
@@ -330,6 +331,7 @@ fn router(app: &Arc<App>) -> Router {
     }
     if app.top.is_some() {
         router = router.route("/top", get(top_page::page));
+        router = router.route("/top.js", get(|| script(include_str!("top.js"))));
     }
     if app.has_observations() {
         router = router.route("/observe", get(observed::page));
@@ -562,12 +564,25 @@ fn pair_of(request: &Request) -> [Option<Vec<u8>>; 2] {
 
 async fn compare(State(app): State<Arc<App>>, request: Request) -> Response {
     let (reader, names) = (reader(&app, &request), pair_of(&request));
+    if names.iter().all(Option::is_none) {
+        return written(app, reader, choose_two).await;
+    }
     written(app, reader, move |app, reader| {
         let Two { names, one, other } = Two::of(app, names)?;
         let above = pages::above_pair(reader, [&names[0], &names[1]]);
         Ok(run_pair::html(&other.against(&one, &[]), &other.result, reader.language, &above))
     })
     .await
+}
+
+/// The form that names two studies.
+fn choose_two(app: &App, reader: &Reader) -> Result<String, Failure> {
+    let found = listing(app)?;
+    let mut entries = app.newest(&found);
+    let is_whole = entries.len() <= PAGE_STUDIES && found.older.is_empty();
+    entries.truncate(PAGE_STUDIES);
+    let entries: Vec<Entry<'_>> = entries.into_iter().map(|entry| app.with_judgement(entry)).collect();
+    Ok(compare_page::page(reader, &entries, is_whole, &found.studies))
 }
 
 /// The same as `weir study diff --format json` prints it.
@@ -664,16 +679,24 @@ async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
     let is_secure = text_of(request.headers(), HeaderName::from_static("x-forwarded-proto")) == "https";
     let scheme = if is_secure { "https" } else { "http" };
     let origin = format!("{scheme}://{}", text_of(request.headers(), header::HOST));
-    let named = value(request.uri().query().unwrap_or_default(), "study");
+    // The form sends an empty name for the default study.
+    let named = value(request.uri().query().unwrap_or_default(), "study").filter(|name| !name.is_empty());
     written(app, reader, move |app, reader| {
         let is_named = named.is_some();
-        let found = charted(app, named)?;
+        let listing = listing(app)?;
+        let offered = charts_page::offered(&app.newest(&listing));
+        let found = match charted(app, named) {
+            Err(Failure::Missing(why)) if !is_named => {
+                return Ok(charts_page::nothing_charted(reader, why, &offered, theme));
+            }
+            found => found?,
+        };
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let has_chart = |page: &ChartPage| has_chart(&run.result, *page);
         let drawn: Vec<ChartPage> = ChartPage::ALL.into_iter().filter(has_chart).collect();
         Ok(charts_page::charts(
             reader,
-            &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn },
+            &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn, offered: &offered },
         ))
     })
     .await
@@ -681,7 +704,10 @@ async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn live(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
-    written(app, reader, |app, reader| Ok(pages::live(reader, &app.live.scene()))).await
+    let control = app.control.as_ref();
+    let stopping = control.map(|control| control.stopping(control.is_logged_in(request.headers())));
+    let stopping = stopping.unwrap_or(Stopping::No);
+    written(app, reader, move |app, reader| Ok(pages::live(reader, &app.live.scene(), &stopping))).await
 }
 
 async fn script(text: &'static str) -> impl IntoResponse {

@@ -1,15 +1,18 @@
 //! Running servers as `weir top` sees them. They are read on request, at most once a second for all readers together.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use weir_monitor::{
-    frame::{Frame, frame},
+    frame::{Frame, Node, frame},
     snapshot::{Monitor, Snapshot},
-    target::{TARGETS_MAX, Target},
+    target::{self, TARGETS_MAX, Target},
 };
+
+use crate::top_history::History;
 
 /// Shortest time between two looks: below it the watching would be part of what is watched.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -17,10 +20,30 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Longest time between two looks for a rate; an older look says nothing about now.
 const BEFORE_AGE_MAX: Duration = Duration::from_secs(10);
 
+/// Time between two readings of a process's ports: each reads all of its descriptors, which may be thousands. Ports of
+/// a process that has none yet are read at each look.
+const PORTS_EVERY: Duration = Duration::from_secs(30);
+
 /// Servers that are watched, and the last state of each.
 pub(crate) struct Top {
     looking: Mutex<Looking>,
-    seen: Mutex<Frame>,
+    seen: Mutex<Arc<Seen>>,
+}
+
+/// The last state of all servers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub frame: Frame,
+    pub history: History,
+    /// Listening ports by process.
+    pub ports: BTreeMap<u32, Vec<u16>>,
+}
+
+impl Seen {
+    /// The ports of a server; empty if they are not known.
+    pub(crate) fn ports_of(&self, node: &Node) -> &[u16] {
+        node.pid.and_then(|pid| self.ports.get(&pid)).map_or(&[], Vec::as_slice)
+    }
 }
 
 struct Looking {
@@ -29,6 +52,8 @@ struct Looking {
     others: Others,
     monitor: Monitor,
     before: Option<(Snapshot, Instant)>,
+    /// Ports by process, and when they were read.
+    ports: BTreeMap<u32, (Vec<u16>, Instant)>,
 }
 
 /// The treatment of servers that were not named.
@@ -51,6 +76,30 @@ impl Looking {
             self.before = None;
         }
     }
+
+    /// The ports of these processes. Others are forgotten.
+    fn ports(&mut self, nodes: &[Node]) -> BTreeMap<u32, Vec<u16>> {
+        let mut known = std::mem::take(&mut self.ports);
+        let is_current = |(ports, at): &(Vec<u16>, Instant)| !ports.is_empty() && at.elapsed() < PORTS_EVERY;
+        let read = |pid: u32| {
+            let old = known.remove(&pid).filter(is_current);
+            (pid, old.unwrap_or_else(|| (target::ports(pid), Instant::now())))
+        };
+        self.ports = nodes.iter().filter_map(|node| node.pid).map(read).collect();
+        self.ports.iter().map(|(pid, (ports, _))| (*pid, ports.clone())).collect()
+    }
+
+    /// The state after one more look.
+    fn look(&mut self, seen: &Seen) -> Seen {
+        if self.others == Others::Found {
+            self.find();
+        }
+        let after = self.monitor.snapshot();
+        let recent = self.before.as_ref().filter(|(_, at)| at.elapsed() < BEFORE_AGE_MAX);
+        let frame = frame(recent.map(|(snapshot, _)| snapshot), &after);
+        self.before = Some((after, Instant::now()));
+        Seen { history: seen.history.after(&frame), ports: self.ports(&frame.nodes), frame }
+    }
 }
 
 impl Top {
@@ -58,33 +107,30 @@ impl Top {
     pub(crate) fn over(sockets: &[String], others: Others) -> Self {
         let named: Vec<Target> = sockets.iter().map(|socket| Target::of_socket(socket)).collect();
         let monitor = Monitor::new(named.clone());
-        let looking = Looking { named, others, monitor, before: None };
+        let looking = Looking { named, others, monitor, before: None, ports: BTreeMap::new() };
         Self { looking: Mutex::new(looking), seen: Mutex::default() }
     }
 
     /// Name and process of the servers that are seen now, as far as their processes are known.
     pub(crate) fn servers(&self) -> Vec<(String, u32)> {
-        let nodes = self.look().nodes.into_iter();
-        nodes.filter_map(|node| Some((node.node, node.pid?))).collect()
+        let seen = self.look();
+        seen.frame.nodes.iter().filter_map(|node| Some((node.node.clone(), node.pid?))).collect()
     }
 
     /// The current state. Waits for the servers' answers, unless another request waits for them already: then it
     /// returns the last state.
-    pub(crate) fn look(&self) -> Frame {
+    pub(crate) fn look(&self) -> Arc<Seen> {
         if let Ok(mut looking) = self.looking.try_lock() {
             let is_due = looking.before.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOK_EVERY);
             if is_due {
-                if looking.others == Others::Found {
-                    looking.find();
-                }
-                let Looking { monitor, before, .. } = &mut *looking;
-                let after = monitor.snapshot();
-                let recent = before.as_ref().filter(|(_, at)| at.elapsed() < BEFORE_AGE_MAX);
-                let now = frame(recent.map(|(snapshot, _)| snapshot), &after);
-                *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
-                *before = Some((after, Instant::now()));
+                let seen = Arc::new(looking.look(&self.seen()));
+                *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
             }
         }
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen()
+    }
+
+    fn seen(&self) -> Arc<Seen> {
+        Arc::clone(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,55 +1,66 @@
-//! Running servers as `weir top` shows them, in a page that reloads itself.
+//! Running servers as a table that stays current. The page's script takes the table from the same address every two
+//! seconds, so that focus and open details stay.
 
 use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, header},
     response::Response,
 };
-use maud::html;
+use maud::{Markup, html};
 use weir_monitor::{frame::Frame, lines};
 use weir_report::document;
 
 use crate::{
     app::{App, Failure, reader, written},
-    observed, pages,
+    pages,
     reader::Reader,
+    top::Seen,
+    top_table::{self, Order},
     words,
 };
-
-/// A browser reloads the page after this many seconds.
-const REFRESH_S: &str = "2";
 
 /// The page.
 pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
-    let look = |app: &App, reader: &Reader| -> Result<String, Failure> {
+    let order = Order::of_query(request.uri().query().unwrap_or_default());
+    let look = move |app: &App, reader: &Reader| -> Result<String, Failure> {
         let top = app.top.as_ref().ok_or(Failure::Missing(words::NO_SUCH_PAGE))?;
-        Ok(drawn(reader, &top.look()))
+        Ok(drawn(reader, &top.look(), order))
     };
-    let mut answer = written(app, reader, look).await;
-    answer.headers_mut().insert(header::REFRESH, HeaderValue::from_static(REFRESH_S));
-    answer
+    written(app, reader, look).await
 }
 
-fn drawn(reader: &Reader, frame: &Frame) -> String {
-    let language = reader.language;
-    let is_empty = frame.nodes.is_empty();
-    let messages = lines::messages(frame, language);
-    let text = [lines::header(), messages, lines::threads(frame), lines::orders(frame, language)].concat();
+fn drawn(reader: &Reader, seen: &Seen, order: Order) -> String {
+    let query = order.value();
     let body = html! {
-        (pages::above(reader, ("/top", &[]), None))
+        (pages::above(reader, ("/top", &[("sort", &query)]), None))
         main {
             h1 { (reader.say(words::SERVERS)) }
             p.help { (reader.say(words::SERVERS_HELP)) }
-            @if is_empty { p { (reader.say(words::NO_SERVERS)) } } @else {
-                pre tabindex="0" { code { (text) } }
-                p.facts { @for (name, pid) in frame.nodes.iter().filter_map(|it| Some((&it.node, it.pid?))) {
-                    a href=(observed::live_href(reader, pid)) { (reader.say(words::OBSERVE)) " " (name) " (" (pid) ")" }
+            p.facts {
+                span { button.copy #pause type="button" aria-pressed="false" hidden { (reader.say(words::PAUSE)) } }
+                span.hint #lost role="status" hidden { (reader.say(words::NO_FIGURES)) }
+            }
+            div #servers {
+                (alerts(reader, &seen.frame))
+                @if seen.frame.nodes.is_empty() { p { (reader.say(words::NO_SERVERS)) } }
+                @else { (top_table::table(reader, seen, order)) }
+            }
+            details {
+                summary { (reader.say(words::THREADS)) }
+                pre tabindex="0" { code #threads {
+                    (lines::threads(&seen.frame)) (lines::orders(&seen.frame, reader.language))
                 } }
             }
         }
+        script src="/top.js" {}
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::SERVERS)), &body)
+}
+
+/// What keeps orders out although their server runs.
+fn alerts(reader: &Reader, frame: &Frame) -> Markup {
+    let text = lines::alerts(frame, reader.language);
+    html! { @if !text.is_empty() { ul.alerts { @for line in text.lines() { li { (line) } } } } }
 }

@@ -75,9 +75,9 @@ pub(crate) const NOTHING_DRAWN: LocalizedText = [
     "本实验在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
 ];
 pub(crate) const NO_TPS_STUDY: LocalizedText = [
-    "No study tps is in this folder that can be read. Run one, or name another study with ?study=.",
-    "이 폴더에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나, ?study=로 다른 실험을 지정하십시오.",
-    "此文件夹中没有可读取的 tps 实验。请先运行，或用 ?study= 指定其他实验。",
+    "No study tps is in this folder that can be read. Run one, or choose another study (?study=).",
+    "이 폴더에는 읽을 수 있는 tps 실험이 없습니다. 실험을 실행하거나 다른 실험을 선택하십시오(?study=).",
+    "此文件夹中没有可读取的 tps 实验。请先运行，或选择其他实验（?study=）。",
 ];
 /// The number is [`crate::folder::LISTED_MAX`]: older studies are opened only for readers who name them.
 pub(crate) const NO_NEW_TPS_STUDY: LocalizedText = [
@@ -155,6 +155,18 @@ pub(crate) const NAME_BOTH: LocalizedText = [
     "실험 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
     "对比需要两个实验：请填写两个名称。",
 ];
+pub(crate) const NO_PAIR: LocalizedText = [
+    "No study has two finished runs here, so these two may have nothing in common.",
+    "끝난 실행이 두 번 이상인 실험이 없으므로, 이 두 실험에는 공통된 수치가 없을 수 있습니다.",
+    "没有实验有两次已完成的运行，因此这两项可能没有共同的数据。",
+];
+pub(crate) const NOTHING_TO_COMPARE: LocalizedText = [
+    "Fewer than two studies are in this folder: there is nothing to compare.",
+    "이 폴더에 실험이 두 개 이상 없어 비교할 수 없습니다.",
+    "此文件夹中的实验少于两项，无法对比。",
+];
+pub(crate) const NEWEST_TPS: LocalizedText = ["the newest tps", "가장 최근의 tps", "最近一次 tps"];
+pub(crate) const SHOW: LocalizedText = ["Show", "표시", "显示"];
 pub(crate) const ALL_RUNS: LocalizedText = ["All runs", "모든 실행", "所有运行"];
 pub(crate) const NOTHING_TO_POOL: LocalizedText = [
     "Fewer than two finished runs of this study are among those listed here: there is nothing to pool.",
@@ -195,6 +207,8 @@ pub(crate) const LOG_OUT: LocalizedText = ["Log out", "로그아웃", "退出登
 pub(crate) const STUDY: LocalizedText = ["Study", "실험", "实验"];
 pub(crate) const START: LocalizedText = ["Start", "시작", "启动"];
 pub(crate) const STOP: LocalizedText = ["Stop", "중지", "停止"];
+pub(crate) const LOG_IN_TO_STOP: LocalizedText =
+    ["Log in to stop it", "로그인하면 중지할 수 있습니다", "登录后可停止"];
 pub(crate) const IS_ENDING: LocalizedText = ["It is ending.", "끝내는 중입니다.", "正在结束。"];
 pub(crate) const START_HELP: LocalizedText = [
     "It measures on this machine, for minutes or hours. Whatever else runs here meanwhile, this dashboard included, \
@@ -271,11 +285,31 @@ pub(crate) const DASHBOARD_ENDS: LocalizedText = [
 
 pub(crate) const SERVERS: LocalizedText = ["Servers", "서버", "服务器"];
 pub(crate) const SERVERS_HELP: LocalizedText = [
-    "What weir top shows of the servers that --stats names; rates are over the time since somebody looked last. \
-     The page loads itself again every two seconds.",
-    "--stats로 지정한 서버를 weir top과 같은 형식으로 표시합니다. 초당 값은 마지막으로 조회한 뒤의 시간으로 계산합니다. 이 페이지는 2초마다 새로 고칩니다.",
-    "以 weir top 的形式显示 --stats 所指定的服务器。速率按距上次查看的时间计算。此页面每两秒自动刷新。",
+    "The figures of weir top, every two seconds. A rate is over the time since the previous look. Each small chart shows the \
+     last two minutes in which a reader looked, on its own scale from 0.",
+    "2초마다 weir top과 같은 수치를 표시합니다. 초당 값은 바로 전에 조회한 뒤의 시간으로 계산합니다. 작은 그래프는 조회한 동안의 최근 2분을 나타내며, 눈금은 그래프마다 0에서 시작합니다.",
+    "每两秒显示 weir top 的数值。速率按距上次查看的时间计算。小图显示最近两分钟内有人查看时的数值，各图的刻度都从 0 开始，互不相同。",
 ];
+pub(crate) const SERVER: LocalizedText = ["Server", "서버", "服务器"];
+pub(crate) const PROCESS_SHORT: LocalizedText = ["Process", "프로세스", "进程"];
+pub(crate) const PORT: LocalizedText = ["Port", "포트", "端口"];
+pub(crate) const DRIVER: LocalizedText = ["Driver", "드라이버", "驱动"];
+pub(crate) const RECEIVED_PER_SECOND: LocalizedText = ["Received/s", "수신/s", "接收/s"];
+pub(crate) const SENT_PER_SECOND: LocalizedText = ["Sent/s", "송신/s", "发送/s"];
+pub(crate) const BACKLOG: LocalizedText = ["Backlog", "밀린 메시지", "积压"];
+pub(crate) const CPU_PERCENT: LocalizedText = ["CPU", "CPU", "CPU"];
+pub(crate) const NO_ANSWER: LocalizedText = ["no answer", "응답 없음", "无应答"];
+pub(crate) const RESTARTED: LocalizedText = ["restarted", "다시 시작됨", "已重启"];
+pub(crate) const GONE: LocalizedText = ["ended", "종료됨", "已结束"];
+pub(crate) const NO_SOCKET: LocalizedText = ["no socket", "소켓 없음", "无套接字"];
+pub(crate) const PAUSE: LocalizedText = ["Pause", "일시 정지", "暂停"];
+pub(crate) const NO_FIGURES: LocalizedText = [
+    "The dashboard gives no figures at the moment.",
+    "지금은 대시보드에서 수치를 받지 못하고 있습니다.",
+    "暂时无法从仪表板获取数值。",
+];
+pub(crate) const THREADS: LocalizedText =
+    ["Threads, hand-off and sessions", "스레드, 전달, 세션", "线程、移交与会话"];
 pub(crate) const NO_SERVERS: LocalizedText = [
     "No `weir serve` of the dashboard's user runs here at the moment.",
     "지금 이 대시보드를 실행한 사용자의 `weir serve` 서버가 없습니다.",

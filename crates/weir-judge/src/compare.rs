@@ -22,7 +22,7 @@ use weir_record::{
     metric::{Metric, Scale},
     metric_rows::{self, Part},
     run_pair::{Change, FigurePair, PairObstacle, Parts, RunEffect, RunFacts, RunPair},
-    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, StudySpec},
     study::StudyResult,
     verdict::Verdict,
 };
@@ -114,8 +114,18 @@ fn asked_differently(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> 
         true => cell.accept().to_owned(),
         false => String::new(),
     };
+    // The program chooses the length of slices that no file sets, and a pilot the rate of a share: no file asks for these.
+    let is_given = |id: &String| [one, other].iter().any(|spec| spec.slices_given.contains(id));
+    let alternation = |cell: &CellSpec, twin: &CellSpec| match (cell.alternation, twin.alternation) {
+        (Some(own), Some(its)) if own.slice_ns != its.slice_ns && !is_given(&cell.id) => {
+            Some(Alternation { slice_ns: 0, permutations: 0, ..own })
+        }
+        (own, _) => own,
+    };
     let plain = |cell: &CellSpec, twin: &CellSpec| CellSpec {
         role: CellRole::Exploratory,
+        load: cell.load.without_rate(),
+        alternation: alternation(cell, twin),
         blocks: 0,
         arms: Vec::new(),
         protocol: cell.protocol().to_owned(),
@@ -331,7 +341,7 @@ mod tests {
     use weir_record::{
         goal::{Goal, Side},
         machine::CrossCoreReading,
-        spec::Subject,
+        spec::{LoadMode, Subject},
         trial::TrialRecord,
     };
 
@@ -491,6 +501,27 @@ mod tests {
             ("c100-d1-m64-closed.workers", "1", "2"),
         ];
         assert_eq!(asked, expected, "how many blocks there were is in the interval");
+    }
+
+    #[test]
+    fn a_slice_that_the_program_chose_and_a_rate_that_a_pilot_found_were_not_asked_differently() {
+        let turns =
+            |slice_ns| Some(Alternation { slice_ns, permutations: 8, prime_messages: 1, evidence: None });
+        let open = |rate_per_second, share| LoadMode::Open { rate_per_second, poisson: true, share };
+        let of = |slice_ns, load| {
+            let mut spec = study();
+            (spec.cells[0].alternation, spec.cells[0].load) = (turns(slice_ns), load);
+            spec
+        };
+        let names = |one: &StudySpec, other: &StudySpec| -> Vec<String> {
+            asked_differently(one, other).into_iter().map(|it| it.name).collect()
+        };
+        let (one, mut other) = (of(25, open(100.0, Some(0.5))), of(31, open(117.0, Some(0.5))));
+        assert_eq!(names(&one, &other), [""; 0]);
+        other.slices_given = vec![CELL.to_owned()];
+        assert_eq!(names(&one, &other), [format!("{CELL}.alternation.slice_ns")], "this one was asked for");
+        let fixed = of(25, open(117.0, None));
+        assert_eq!(names(&of(25, open(100.0, None)), &fixed), [format!("{CELL}.load.open.rate_per_second")]);
     }
 
     #[test]

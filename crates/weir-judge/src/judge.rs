@@ -38,7 +38,7 @@ use weir_record::{
     verdict::Verdict,
 };
 use weir_stats::{
-    decide::{Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
+    decide::{Direction, Estimate, Reading, UNITS_MIN, decide},
     holm::holm,
 };
 
@@ -58,9 +58,7 @@ use crate::{
     scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
-    thread_use,
-    units::{self, Compared},
-    wait_series,
+    thread_use, units, wait_series,
     witnesses::{AtRate, Claim, Seen, Witnesses, equal_rate_of, is_same_shape, verdict_left},
 };
 
@@ -173,44 +171,6 @@ fn effects(
         rows.extend(attribution::all(spec, measured, cells));
     }
     (Effects { rows }, witnesses)
-}
-
-/// The primary comparison before the schedule is finished. It has no verdict.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunningEstimate {
-    /// The arm compared with the baseline.
-    pub arm: String,
-    /// The baseline.
-    pub baseline: String,
-    /// Ratio of their server CPU per message so far.
-    pub ratio: f64,
-    /// Its interval: lower, upper.
-    pub interval: (f64, f64),
-    /// Number of its units.
-    pub units: usize,
-    /// Whether they are from the machine's far state; `None` on a machine with one state, or if the units are from
-    /// both.
-    pub is_far: Option<bool>,
-}
-
-/// The running estimate of the primary comparison; `None` with too few units for a decision.
-pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
-    // Simulated trials are so fast that a running estimate is pointless.
-    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && !cell.is_simulated())?;
-    let arm = spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?;
-    let (arm, baseline) = (&arm.name, spec.baseline_of(arm));
-    let gate = ValidityGate::new(trials.iter().copied());
-    let cell = CellTrials::of(cell, &gate, trials);
-    let units = units::of(&gate, &cell, Compared { arm, baseline, row: Metric::ServerCpuPerMessage.row() });
-    let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
-    Some(RunningEstimate {
-        arm: arm.clone(),
-        baseline: baseline.to_owned(),
-        ratio: effect.mean.exp(),
-        interval: (effect.low.exp(), effect.high.exp()),
-        units: effect.units,
-        is_far: cell.state.filter(|_| gate.has_two_states()).map(|state| state == TrialState::Far),
-    })
 }
 
 /// Holm's correction over the claims, then a verdict for each comparison and each contrast.

@@ -22,6 +22,7 @@ pub mod pool;
 pub mod power;
 pub mod progress;
 pub mod rungs;
+pub mod running;
 pub mod sample;
 pub mod slice_length;
 

@@ -5,6 +5,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use weir_record::{
     SCHEMA_VERSION,
+    answer::StudyAnswer,
     effect::{Effect, Question},
     study::StudyResult,
     trial::TrialRecord,
@@ -17,6 +18,8 @@ use weir_judge::gate::ValidityGate;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StudyExport")]
 struct Document<'r> {
+    /// The answer in short; everything in it follows from `result`.
+    answer: StudyAnswer,
     /// Version of the records; raised when a field changes its meaning or disappears. New fields do not raise it.
     schema_version: u32,
     /// The study as it was judged.
@@ -32,12 +35,14 @@ pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serd
         .iter()
         .map(|trial| TrialRecord { exclusions: gate.exclusions(trial), ..trial.clone() })
         .collect();
-    serde_json::to_string_pretty(&Document { schema_version: SCHEMA_VERSION, result, trials })
+    let answer = weir_report::answer(result);
+    serde_json::to_string_pretty(&Document { answer, schema_version: SCHEMA_VERSION, result, trials })
 }
 
 /// What `weir export --format summary` and `weir study --json` print.
 #[derive(Serialize)]
 struct Summary<'r> {
+    answer: StudyAnswer,
     schema_version: u32,
     study: &'r str,
     verdict: Verdict,
@@ -49,11 +54,12 @@ struct Summary<'r> {
     effects: Vec<Effect>,
 }
 
-/// The study in short: its verdict, and a row for each comparison and goal. The columns are the fields of [`json`].
+/// The study in short: its answer, its verdict, and a row for each comparison and goal. The columns are the fields of [`json`].
 pub fn summary(result: &StudyResult) -> Result<String, serde_json::Error> {
     let brief = |row: &Effect| Effect { values: Vec::new(), ..row.clone() };
     let is_meant = |row: &&Effect| matches!(row.question, Question::Comparison | Question::Asked(_));
     let summary = Summary {
+        answer: weir_report::answer(result),
         schema_version: SCHEMA_VERSION,
         study: &result.spec.name,
         verdict: result.verdict,
@@ -107,5 +113,20 @@ mod tests {
         assert!(near(&primary["estimate"], 0.8) && near(&primary["values"][1], 0.8_f64.ln()), "{primary}");
         let itself = rows.iter().find(|row| row["question"] == "itself").expect("the first arm ran twice");
         assert!(near(&itself["values"][0], 0.5_f64.ln()), "{itself}");
+    }
+
+    #[test]
+    fn both_documents_begin_with_the_answer_and_agree_on_it() {
+        let spec = weir_judge::sample::study(&["epoll", "uring"], 2, 1);
+        let result = weir_judge::judge::judged(&spec, &[]);
+        let [whole, brief] = [json(&result, &[]), summary(&result)].map(|text| text.expect("it is JSON"));
+        for text in [&whole, &brief] {
+            assert!(text.starts_with("{\n  \"answer\": {\n    \"question\": "), "{}", &text[..80]);
+        }
+        let [whole, brief]: [Value; 2] =
+            [whole, brief].map(|text| serde_json::from_str(&text).expect("it is JSON"));
+        assert_eq!(whole["answer"], brief["answer"]);
+        let others = ["schema_version", "study", "verdict", "complete", "reproduce", "effects"];
+        assert!(others.iter().all(|key| brief.get(key).is_some()), "what scripts read stays: {brief}");
     }
 }

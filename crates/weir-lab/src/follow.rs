@@ -6,19 +6,21 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    sync::Arc,
 };
 
 use weir_judge::{
-    judge::{RunningEstimate, so_far},
+    judge,
     missing::{is_given_up, missing_arms},
     progress::Progress,
+    running::{self, RunningEstimate},
 };
 use weir_record::{
     finding::{Finding, MessageKind},
     load::LoadReport,
-    spec::{ArmSpec, CellRole, StudySpec},
-    study::MissingArm,
-    text::Text,
+    running::{CellSoFar, TrackPoint},
+    spec::{ArmSpec, CellRole, CellSpec, StudySpec},
+    study::{MissingArm, StudyResult},
     trial::TrialRecord,
 };
 use weir_store::{Store, StoreError, StoredBlock};
@@ -42,6 +44,10 @@ pub struct Follower {
     trials: Vec<TrialRecord>,
     /// Slices of all of them.
     slices: usize,
+    /// By cell and block, the logarithm of the ratio of its first comparison; of blocks that were kept.
+    ratios: BTreeMap<String, BTreeMap<u32, f64>>,
+    /// The study without trials, as it was planned when it was read last.
+    plan: Option<Arc<StudyResult>>,
     last_block: i64,
     /// There is more in the store than fits.
     is_full: bool,
@@ -50,18 +56,20 @@ pub struct Follower {
 /// Progress of a study, and an estimate of its primary comparison before there is a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Followed {
-    /// The study's name.
-    pub name: String,
-    /// Its question.
-    pub title: Text,
+    /// The study without trials: its name, its question and the names of its cells.
+    pub plan: Arc<StudyResult>,
     /// The unit that is counted.
     pub kind: MessageKind,
     /// How far it is.
     pub progress: Progress,
     /// The cell of the block that was stored last; empty before the first.
     pub last_cell: String,
+    /// Every cell of the plan, in its order.
+    pub cells: Vec<CellSoFar>,
     /// Absent while there are fewer rounds or blocks than a verdict needs.
     pub estimate: Option<RunningEstimate>,
+    /// How the estimate narrowed; empty while there is none.
+    pub track: Vec<TrackPoint>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
     /// More is stored than was read: the estimate, the blocks to repeat and the pace are those of the first trials,
@@ -90,14 +98,16 @@ impl Follower {
         let unread = self.unread(&store, &header.spec)?;
         let mut progress = Progress::of(&header.spec, &trials, &missing);
         progress.blocks_done = (progress.blocks_done + unread.values().sum::<u32>()).min(progress.blocks);
+        let plan = Arc::clone(planned(&mut self.plan, &header.spec));
         Ok(Followed {
             progress,
-            estimate: so_far(&header.spec, &trials),
+            estimate: running::so_far(&header.spec, &trials),
+            track: running::track(&header.spec, &trials),
+            cells: cells(&header.spec, &trials, (&self.ratios, &unread)),
             left_ns: time_left::left_beyond_ns(&header.spec, &trials, &missing, &unread),
             last_cell: store.last_cell()?.unwrap_or_default(),
             kind: MessageKind::of_study(&header.spec),
-            name: header.spec.name,
-            title: header.spec.title,
+            plan,
             elapsed_ns: header.elapsed_ns,
             is_in_part: self.is_full,
         })
@@ -109,6 +119,9 @@ impl Follower {
             .cells
             .iter()
             .any(|cell| cell.id == block.key.cell_id && (cell.is_rung || cell.role == CellRole::Primary));
+        let cell = spec.cells.iter().find(|cell| cell.id == block.key.cell_id);
+        let ratio = cell
+            .and_then(|cell| running::block_log_ratio(spec, cell, &block.trials.iter().collect::<Vec<_>>()));
         let kept = |trial| if is_estimated { brief(trial) } else { counted(brief(trial)) };
         let trials: Vec<TrialRecord> = block.trials.into_iter().map(kept).collect();
         let slices: usize = trials.iter().map(|trial| trial.slices.len()).sum();
@@ -116,6 +129,9 @@ impl Follower {
         self.is_full |= self.slices + slices > FOLLOWED_SLICES_MAX;
         if self.is_full {
             return;
+        }
+        if let Some(ratio) = ratio {
+            self.ratios.entry(block.key.cell_id).or_default().insert(block.key.block, ratio);
         }
         self.trials.extend(trials);
         self.slices += slices;
@@ -160,6 +176,35 @@ impl Follower {
         })
         .collect()
     }
+}
+
+/// The study without trials; it is made again only when the plan has changed.
+fn planned<'p>(known: &'p mut Option<Arc<StudyResult>>, spec: &StudySpec) -> &'p Arc<StudyResult> {
+    if known.as_ref().is_some_and(|plan| plan.spec != *spec) {
+        *known = None;
+    }
+    known.get_or_insert_with(|| Arc::new(judge::judged(spec, &[])))
+}
+
+/// The cells of the plan: how many of their blocks are stored, and the ratio of those that are done.
+fn cells(
+    spec: &StudySpec,
+    trials: &[&TrialRecord],
+    (ratios, unread): (&BTreeMap<String, BTreeMap<u32, f64>>, &BTreeMap<String, u32>),
+) -> Vec<CellSoFar> {
+    let mut read: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for trial in trials {
+        read.entry(&trial.cell_id).or_default().insert(trial.block);
+    }
+    let one = |cell: &CellSpec| {
+        let stored = read.get(cell.id.as_str()).map_or(0, |blocks| blocks.len() as u32);
+        let done = (stored + unread.get(&cell.id).copied().unwrap_or_default()).min(cell.blocks);
+        let of_blocks = ratios.get(&cell.id).filter(|_| done == cell.blocks);
+        let mean = of_blocks.map(|all| all.values().sum::<f64>() / all.len() as f64);
+        let ratio = mean.map(f64::exp).filter(|ratio| ratio.is_finite());
+        CellSoFar { cell_id: cell.id.clone(), blocks_done: done, blocks: cell.blocks, ratio }
+    };
+    spec.cells.iter().map(one).collect()
 }
 
 /// A trial without its histograms and its evidence, which are most of its bytes and in no running estimate. They are

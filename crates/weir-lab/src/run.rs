@@ -30,6 +30,7 @@ use weir_judge::{
     missing::{is_gone, is_over, missing_arms},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
+    running,
 };
 use weir_record::{
     finding::Finding,
@@ -397,7 +398,7 @@ impl Session<'_> {
             left_ns: self.left_ns(),
         });
         if cell.role == CellRole::Primary
-            && let Some(estimate) = judge::so_far(&self.header.spec, &self.trials().collect::<Vec<_>>())
+            && let Some(estimate) = running::so_far(&self.header.spec, &self.trials().collect::<Vec<_>>())
         {
             self.tell(&Event::SoFar { estimate });
         }

@@ -136,7 +136,7 @@ pub(crate) fn flow(flow: &Flow) -> [String; 2] {
 }
 
 /// A whole number with commas.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
@@ -185,7 +185,7 @@ fn thread_line(time: &str, uid: &str, pid: &str, thread: &Thread) -> String {
 }
 
 /// Two decimals, as pidstat writes them.
-pub(crate) fn decimals(value: Option<f64>) -> String {
+pub fn decimals(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.2}"))
 }
 
@@ -229,7 +229,7 @@ fn of_node(node: &Node, language: Language) -> String {
         text.push_str(&localized!(
             language,
             "{name} upstream sessions begun anew {anew}, orders expired {expired}\n",
-            "{name} 다시 시작한 거래소 세션 {anew}, 만료된 주문 {expired}",
+            "{name} 다시 시작한 거래소 세션 {anew}, 만료된 주문 {expired}\n",
             "{name} 重新开始的上游会话 {anew}，已失效的订单 {expired}\n"
         ));
     }

@@ -1,15 +1,16 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
 //! `window`, `trial`, `slices`), of which commit it is (`origin`), and what was concluded: the table of effects
-//! (`effect`, `verdict`, `finding`), `check`, `study`, `commands`, and views of them (`cpu_account`, `frontier`,
-//! `grid`, `guidance`, `history`, `overview`, `run_pair`, `run_pool`). What is compared in all of them is a `metric`;
-//! its row in `metric_rows` knows how the records have it.
+//! (`effect`, `verdict`, `finding`), `check`, `study` with its `answer`, `commands`, and views of them (`cpu_account`,
+//! `frontier`, `grid`, `guidance`, `history`, `overview`, `run_pair`, `run_pool`). What is compared in all of them is a
+//! `metric`; its row in `metric_rows` knows how the records have it. `running` is a study before it is judged.
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
 //! when the defaults of a later version differ.
 
 pub mod added_cost;
+pub mod answer;
 pub mod calendar;
 pub mod cause;
 pub mod check;
@@ -47,6 +48,7 @@ pub mod published;
 pub mod quantity;
 pub mod run_pair;
 pub mod run_pool;
+pub mod running;
 pub mod slices;
 pub mod spec;
 pub mod storage;

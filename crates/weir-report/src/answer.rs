@@ -1,9 +1,41 @@
 //! What belongs to the answer of a study, whatever shows it: where and when it was measured, its primary cell, and what
 //! limits it.
 
-use weir_record::spec::CellRole;
+use weir_record::{
+    answer::{AnsweredEffect, AnsweringMachine, StudyAnswer, Unmeasured, UnmeasuredKind},
+    spec::CellRole,
+};
 
-use crate::{check_words, view::View, when, words::Word};
+use crate::{check_words, sentence, titles, view::View, when, words::Word};
+
+/// The answer as plain data, for documents that programs read.
+pub(crate) fn in_short(view: &View<'_>) -> StudyAnswer {
+    let result = view.result;
+    let arms = result.missing_arms.iter().map(|arm| Unmeasured {
+        kind: UnmeasuredKind::Arm,
+        name: arm.name.clone(),
+        reason: view.finding(&arm.reason),
+        unlock: arm.unlock.as_ref().map(|it| view.finding(it)),
+    });
+    let cells = result.spec.missing_cells.iter().map(|cell| Unmeasured {
+        kind: UnmeasuredKind::Cell,
+        name: cell.id.clone(),
+        reason: view.finding(&cell.reason),
+        unlock: None,
+    });
+    let failed = result.checks.iter().filter(|check| !check.passed);
+    StudyAnswer {
+        question: titles::localized(&result.spec.title, view.language).to_owned(),
+        sentence: sentence::headline(view),
+        verdict: view.verdict(),
+        complete: result.complete,
+        effect: view.primary().map(AnsweredEffect::from),
+        machine: AnsweringMachine::from(&result.fingerprint),
+        created: when::made_for_programs(view),
+        not_measured: arms.chain(cells).collect(),
+        failed_checks: failed.map(|check| check.name.as_str().to_owned()).collect(),
+    }
+}
 
 /// Time, host, CPU and kernel; what is unknown is left out.
 pub(crate) fn facts(view: &View<'_>) -> Vec<String> {

@@ -29,9 +29,13 @@ const METRIC: Metric = Metric::ServerCpuPerMessage;
 
 /// The section: access, each arm's standing, its regions, and how far they apply.
 pub(crate) fn section(view: &View<'_>) -> Content {
+    section_with(view, elsewhere(view))
+}
+
+fn section_with(view: &View<'_>, primary: Option<Sentence>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
-            sentences: sentences(view)
+            sentences: sentences(view, primary)
                 .into_iter()
                 .chain(of_no_cell([touched(view, guidance), scope(view)]))
                 .collect(),
@@ -41,9 +45,9 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// The same for a page without other sections, with the options of io_uring.
+/// The same for a page without other sections, with the answer and the options of io_uring.
 pub(crate) fn section_alone(view: &View<'_>) -> Content {
-    match section(view) {
+    match section_with(view, primary(view)) {
         Content::Shown(mut section) => {
             section.tables.extend(ring_options::titled(view));
             Content::Shown(section)
@@ -54,11 +58,11 @@ pub(crate) fn section_alone(view: &View<'_>) -> Content {
 
 /// The most important sentences: whether io_uring may be used, and the result of each arm's map.
 pub(crate) fn short(view: &View<'_>) -> Vec<String> {
-    sentences(view).into_iter().map(|it| it.text).collect()
+    sentences(view, primary(view)).into_iter().map(|it| it.text).collect()
 }
 
-/// The same with their cells.
-fn sentences(view: &View<'_>) -> Vec<Sentence> {
+/// The same with their cells; `primary` is about the primary comparison.
+fn sentences(view: &View<'_>, primary: Option<Sentence>) -> Vec<Sentence> {
     let Some(guidance) = &view.result.guidance else { return Vec::new() };
     let access = guidance.access.iter().flat_map(|it| access(view, it)).map(Sentence::from);
     let advice = guidance.advice.iter().map(|it| Sentence { text: standing(view, it), cells: known(it) });
@@ -66,7 +70,7 @@ fn sentences(view: &View<'_>) -> Vec<Sentence> {
     let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
         pairs.into_iter().flat_map(|(arm, baseline)| chart::cpu_at_equal_rates(view, arm, baseline));
-    access.chain(primary(view)).chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
+    access.chain(primary).chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
 }
 
 fn access(view: &View<'_>, it: &Access) -> Vec<String> {
@@ -134,6 +138,17 @@ fn primary(view: &View<'_>) -> Option<Sentence> {
         "决定判定的主要比较：{headline}热力图中各条件的负载与请求速率不同，结果可能与之不同。",
     );
     Some(Sentence { text, cells: vec![cell_id] })
+}
+
+/// The same for a page whose answer is that comparison.
+fn elsewhere(view: &View<'_>) -> Option<Sentence> {
+    let cells = vec![view.primary()?.cell_id.clone()];
+    let text = view.language.choose([
+        "The cells of the map have other loads and rates than the primary comparison, and may differ from it.",
+        "히트맵의 조건은 주 비교와 부하·요청률이 다르므로 결과가 다를 수 있습니다.",
+        "热力图中各条件的负载与请求速率不同于主要比较，结果可能与之不同。",
+    ]);
+    Some(Sentence { text: text.to_owned(), cells })
 }
 
 /// Cells in which the arm has less, or more: the basis of a standing.
@@ -278,7 +293,7 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let parts = [Some(drawn), Some(figures), ring_options::section(view), Some(again)];
     let parts: Vec<Section> = parts.into_iter().flatten().collect();
     let head: Vec<String> = when::made_where(view).into_iter().chain(short(view)).collect();
-    Some(html::of_sections(view, &html! {}, (&title, &head), class, &parts))
+    Some(html::of_sections(view, &html! {}, ([&title; 2], &head), class, &parts))
 }
 
 /// How to read the map of the page.

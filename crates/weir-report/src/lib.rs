@@ -76,9 +76,11 @@ use std::path::Path;
 
 use maud::Markup;
 use weir_record::{
+    answer::StudyAnswer,
     doctor::Diagnosis,
     finding::{Finding, MessageKind},
     metric::Metric,
+    running::{CellSoFar, TrackPoint},
     study::StudyResult,
     text::Text,
     trial::TrialRecord,
@@ -212,6 +214,21 @@ pub fn listed(result: &StudyResult) -> Option<Listed> {
     chart::listed(&view::View::new(result, Language::English))
 }
 
+/// How the estimate of a study that runs narrowed; `plan` is the study without trials. Empty with fewer than two points.
+pub fn running_track(plan: &StudyResult, points: &[TrackPoint], language: Language) -> Markup {
+    chart::running_track(&view::View::new(plan, language), points)
+}
+
+/// The cells of a study that runs as a table that fills; `plan` is the study without trials. Empty for one cell.
+pub fn running_cells(plan: &StudyResult, cells: &[CellSoFar], language: Language) -> Markup {
+    chart::running_cells(&view::View::new(plan, language), cells)
+}
+
+/// A cell of a study in a few words; its identifier if the study has none of it.
+pub fn cell_label(plan: &StudyResult, cell_id: &str, language: Language) -> String {
+    view::View::new(plan, language).cell_label(cell_id)
+}
+
 /// A text by the study's author: in the given language if it was translated, otherwise in English.
 pub fn localized(text: &Text, language: Language) -> &str {
     titles::localized(text, language)
@@ -225,6 +242,11 @@ pub fn minute(unix_s: u64) -> String {
 /// A metric inside a sentence about messages of a kind: `server CPU per request`.
 pub fn metric(metric: Metric, kind: MessageKind, language: Language) -> String {
     metrics::of_kind(metric, kind, language)
+}
+
+/// The answer as plain data in English, which JSON documents begin with.
+pub fn answer(result: &StudyResult) -> StudyAnswer {
+    answer::in_short(&view::View::new(result, Language::English))
 }
 
 /// The primary verdict in one sentence.

@@ -2,9 +2,13 @@
 //! the same sections; the page also has the changes as a chart. The figures of the first run are in column A, those
 //! of the other in column B.
 
+use std::cmp::Reverse;
+
 use maud::Markup;
 use weir_record::{
+    effect::EffectScale,
     machine::FactDifference,
+    metric_rows::METRICS,
     run_pair::{Change, FigurePair, PairObstacle, Parts, RunEffect, RunFacts, RunPair},
     spec::CellRole,
     study::StudyResult,
@@ -47,17 +51,42 @@ pub fn markdown(pair: &RunPair, other: &StudyResult, language: Language) -> Stri
 /// The same as a page, with a header if it is one of several.
 pub fn html(pair: &RunPair, other: &StudyResult, language: Language, above: &Markup) -> String {
     let view = View::new(other, language);
+    let (title, head) = (title(&view), head(&view, pair));
     let mut all = sections(&view, pair);
     let verdict = |change: &Change| verdict(&view, change);
     let numbers = |own: &[Change]| changes(&view, own);
-    let plots = chart::changes(&view, &pair.changes, &Telling { verdict: &verdict, numbers: &numbers });
+    let plots =
+        chart::changes(&view, &by_size(&pair.changes), &Telling { verdict: &verdict, numbers: &numbers });
     // The table below a chart is folded, with rows that have no figure to draw.
     if let Some(first) = all.first_mut().filter(|_| !plots.is_empty()) {
         first.plots = plots;
     }
     let primary = pair.changes.iter().find(|change| change.role == CellRole::Primary);
     let class = primary.map_or("doubt", |change| page::verdict_class(change.verdict));
-    page::of_sections(&view, above, (&title(&view), &head(&view, pair)), class, &all)
+    // The conclusion is the heading; what was compared stands below it.
+    let concluded = primary.map(|change| sentence(&view, change)).or_else(|| {
+        let (why, not) = (obstacle(pair.obstacles.first()?, language), view.word(Word::NotComparable));
+        Some(format!("{not}{}{why}", language.colon()))
+    });
+    let rest = head.into_iter().filter(|line| Some(line) != concluded.as_ref());
+    let lines: Vec<String> = concluded.iter().map(|_| title.clone()).chain(rest).collect();
+    let heading = concluded.as_ref().unwrap_or(&title);
+    page::of_sections(&view, above, ([&title, heading], &lines), class, &all)
+}
+
+/// The changes by metric, in the order of the table of metrics; those of a metric with the largest first, and those
+/// without a figure last.
+fn by_size(changes: &[Change]) -> Vec<Change> {
+    let size = |change: &Change| {
+        let figure = change.figure.filter(|it| it.is_finite())?;
+        let size = if change.scale == EffectScale::Ratio { figure.ln() } else { figure };
+        // Sizes are not negative, so their bits have their order.
+        Some(size.abs().to_bits())
+    };
+    let place = |change: &Change| METRICS.iter().position(|row| row.metric == change.metric);
+    let mut all = changes.to_vec();
+    all.sort_by_key(|change| (place(change), Reverse(size(change))));
+    all
 }
 
 /// A sentence that says why two runs cannot be compared.
@@ -177,7 +206,7 @@ fn verdict(view: &View<'_>, change: &Change) -> String {
 fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
     let mut all = Vec::new();
     if !pair.changes.is_empty() {
-        let tables = vec![changes(view, &pair.changes)];
+        let tables = vec![changes(view, &by_size(&pair.changes))];
         all.push(Section { tables, ..Section::new(Caption::Own(CHANGES), Caption::Own(CHANGES_HELP)) });
     }
     let differences = [(&pair.machine, MACHINE), (&pair.asked, ASKED)];
@@ -202,10 +231,10 @@ fn sections(view: &View<'_>, pair: &RunPair) -> Vec<Section> {
 const CHANGES: [&str; 3] = ["How the effects changed", "효과의 변화", "效应的变化"];
 const CHANGES_HELP: [&str; 3] = [
     "A and B: the arm against its baseline, within the rounds of that run. Change: B's ratio over A's, or the difference of \
-     differences, with a 99 % interval (Welch); claims are corrected for being several (Holm).",
+     differences, with a 99 % interval (Welch); claims are corrected for being several (Holm). Within a metric the largest change is first.",
     "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % 신뢰구간(Welch). 가설이 여럿이면 \
-    보정합니다(Holm).",
-    "A、B：在各自运行的轮次内，方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 置信区间（Welch）；多项结论按 Holm 校正。",
+    보정합니다(Holm). 지표마다 변화가 큰 것부터 표시합니다.",
+    "A、B：在各自运行的轮次内，方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 置信区间（Welch）；多项结论按 Holm 校正。同一指标中变化最大的排在最前。",
 ];
 const MACHINE: [&str; 3] = ["What differs on the machine", "머신에서 달라진 것", "机器上的差异"];
 const ASKED: [&str; 3] = ["What was asked differently", "설정이 달랐던 항목", "设置不同的项目"];

@@ -68,7 +68,8 @@ pub fn html_below(pool: &RunPool, named: &StudyResult, language: Language, above
     }
     let verdict = pool.primary.map_or(Verdict::NotComparable, |index| pool.effects[index].verdict);
     let class = page::verdict_class(verdict);
-    page::of_sections(&view, above, (&title(&view), &head(&view, pool)), class, &all)
+    let title = title(&view);
+    page::of_sections(&view, above, ([&title; 2], &head(&view, pool)), class, &all)
 }
 
 /// The judged run with cells at a share of a capacity in their requested form: each run found another rate for it.

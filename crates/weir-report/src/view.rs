@@ -361,13 +361,25 @@ impl<'a> View<'a> {
         let mut parts = match (&cell.storage, &cell.orders) {
             (Some(storage), _) => self.storage_conditions(cell, storage),
             (_, Some(orders)) => self.order_conditions(cell, orders),
-            (None, None) => {
-                let own = [self.connections(cell.connections), self.message_size(cell)];
-                own.into_iter().chain(self.further_conditions(cell)).collect()
-            }
+            (None, None) => [self.connections(cell.connections)]
+                .into_iter()
+                .chain(self.beside_connections(cell))
+                .collect(),
         };
         parts.extend(self.turns_apart(cell));
         parts.join(" · ")
+    }
+
+    /// A cell of messages over connections in a few words, without the number of connections: `64 B · 2 workers`.
+    pub(crate) fn label_beside_connections(&self, id: &str) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_owned() };
+        let parts: Vec<String> =
+            self.beside_connections(cell).into_iter().chain(self.turns_apart(cell)).collect();
+        parts.join(" · ")
+    }
+
+    fn beside_connections(&self, cell: &CellSpec) -> Vec<String> {
+        [self.message_size(cell)].into_iter().chain(self.further_conditions(cell)).collect()
     }
 
     /// Labels of cells without their common parts; the whole label if nothing else is left.

@@ -517,7 +517,7 @@ words! {
     NoWhy: "No arm has its own counters; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
         | "没有方案自带计数器，仅读取了 /proc。";
     Syscalls: "system calls" | "시스템 콜" | "系统调用";
-    OtherCells: "Other cells" | "다른 조건" | "其他条件";
+    MoreFigures: "More figures" | "그림 더 보기" | "更多图";
     ChecksTitle: "Validity checks" | "유효성 검사" | "有效性检查";
     ChecksHelp: "What must hold for the verdicts. A failed check says what it takes away."
         | "판정이 성립하기 위한 조건입니다. 통과하지 못한 검사에는 그 때문에 무효가 되는 것을 적었습니다."

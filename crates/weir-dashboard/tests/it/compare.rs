@@ -23,7 +23,11 @@ fn two_studies_of_the_list_stand_side_by_side_as_the_command_compares_them() {
     let dashboard = Running::over(&results);
     let list = dashboard.get("/").body;
     assert!(list.contains("<form action=\"/compare\">"), "{list}");
-    assert!(list.contains("<option value=\"earlier &amp; 1\" selected>"), "A is the earlier one");
+    let form = dashboard.get("/compare").body;
+    for page in [&list, &form] {
+        assert!(page.contains("<option value=\"earlier &amp; 1\" selected>"), "A is the earlier one: {page}");
+        assert!(!page.contains("No study has two finished runs"), "{page}");
+    }
 
     // As a browser sends the form.
     let page = dashboard.get("/compare?a=earlier+%26+1&b=later");
@@ -61,7 +65,10 @@ fn of_more_studies_than_a_page_has_two_are_named_and_a_part_of_a_name_is_enough(
     let dashboard = Running::over(&results);
     let list = dashboard.get("/").body;
     assert!(!list.contains("<select name=\"a\">"), "a choice of those on the page would lack the others");
-    for field in ["<input name=\"a\" list=\"names\" required", "<input name=\"b\" list=\"names\" required"] {
+    for field in [
+        "<input name=\"a\" list=\"names\" required autocomplete=\"off\" value=\"Early-20261101\">",
+        "<input name=\"b\" list=\"names\" required autocomplete=\"off\" value=\"late-20261123\">",
+    ] {
         assert!(list.contains(field), "{field}: {list}");
     }
     let (_, suggested) = list.split_once("<datalist id=\"names\">").expect("names are suggested");
@@ -101,7 +108,10 @@ fn what_cannot_be_compared_says_why_and_what_is_not_listed_is_not_found() {
     let page = dashboard.get("/compare?a=whole&b=cut");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("B is not finished") && !page.body.contains("<figure"), "{}", page.body);
-    for query in ["", "?a=whole", "?b=whole", "?a=whole&b=../outside", "?a=whole&b=%", "?a=&b="] {
+    let form = dashboard.get("/compare");
+    assert!(form.status == 200 && form.body.contains("No study has two finished runs here"), "{}", form.body);
+    assert_eq!(dashboard.get("/compare.json").status, 404);
+    for query in ["?a=whole", "?b=whole", "?a=whole&b=../outside", "?a=whole&b=%", "?a=&b="] {
         for path in ["/compare", "/compare.json"] {
             let answer = dashboard.get(&format!("{path}{query}"));
             assert_eq!(answer.status, 404, "{path}{query}: {}", answer.body);

@@ -87,7 +87,7 @@ impl Watcher {
 
 #[test]
 fn a_browser_is_told_of_each_block_of_the_estimate_and_of_the_end() {
-    let ran = study(&folder("live-ran"), ("ran", "quick"), 10);
+    let ran = study(&folder("live-ran"), ("ran", "tps"), 10);
     let results = folder("live");
     let dashboard = Running::over(&results);
     assert!(dashboard.get("/live").body.contains("No session works"), "nothing runs yet");
@@ -105,7 +105,13 @@ fn a_browser_is_told_of_each_block_of_the_estimate_and_of_the_end() {
     assert!(last.contains("Provisional"), "{last}");
     let mut korean = Watcher::of(&dashboard, "?lang=ko");
     assert!(korean.until("메시지당 서버 CPU").contains("잠정 수치"));
-    assert!(dashboard.get("/live").body.contains("Provisional"), "without a script too");
+    let plain = dashboard.get("/live").body;
+    assert!(plain.contains("Provisional"), "without a script too");
+    assert!(!plain.contains("action=\"/stop"), "it was not started here");
+    let label = "<figure role=\"img\" aria-label=\"Ratio with its 99 % interval after 6 rounds";
+    assert!(plain.contains(label), "{plain}");
+    let (_, map) = plain.split_once("<table class=\"map\"").expect("it has a map");
+    assert!(map.contains(">0.8") && map.contains("noise is not excluded yet"), "{map}");
     drop(session);
     assert!(watcher.until("has ended").contains("/study/one"));
 }

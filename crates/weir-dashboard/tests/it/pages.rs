@@ -196,7 +196,20 @@ fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("No study tps"), "{}", told(&answer.body));
     let all = dashboard.get("/charts");
-    assert_eq!((all.status, all.body.matches("No study tps").count()), (404, 1), "it is said once");
+    assert_eq!((all.status, all.body.matches("No study tps").count()), (200, 1), "it is said once");
+    let offered = "<option value=\"quick-1\">quick-1 · quick</option>";
+    assert!(
+        all.body.contains(offered) && !all.body.contains("<iframe"),
+        "another can be chosen: {}",
+        told(&all.body)
+    );
+    assert_eq!(dashboard.get("/charts?study=").body, all.body, "as the form names the newest tps");
+    let nothing = dashboard.get("/charts?study=quick-1&theme=dark&lang=ko").body;
+    let chosen = "<option value=\"quick-1\" selected>quick-1 · quick</option>";
+    for part in [chosen, "가장 최근의 tps", "name=\"theme\" value=\"dark\"", "name=\"lang\" value=\"ko\""]
+    {
+        assert!(nothing.contains(part), "{part}: {}", told(&nothing));
+    }
     let nothing = dashboard.get("/charts?study=quick-1").body;
     let (framed, bare) =
         (nothing.matches("<iframe src").count(), nothing.matches("nothing to draw here").count());

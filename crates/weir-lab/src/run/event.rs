@@ -1,6 +1,6 @@
 //! Events of a session while it runs.
 
-use weir_judge::{judge::RunningEstimate, rungs::Kept};
+use weir_judge::{rungs::Kept, running::RunningEstimate};
 use weir_record::{study::MissingArm, trial::TrialRecord};
 
 /// An event, sent when it happens. It is for progress displays; the measurement does not depend on it.

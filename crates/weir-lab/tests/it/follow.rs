@@ -31,9 +31,13 @@ fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
     assert!(first.progress.blocks_done == 0 && first.left_ns > 0, "{first:?}");
     for (number, block) in (1..).zip(&blocks) {
         store.append_block(session, block, 1_000_000_000).expect("a block is stored");
-        let Followed { progress, left_ns, .. } = follower.look(&running).expect("it can be read");
+        let Followed { progress, left_ns, cells, .. } = follower.look(&running).expect("it can be read");
         assert_eq!(left_ns == 0, number == 4, "{left_ns}");
         assert_eq!((progress.blocks_done, progress.blocks_to_repeat), (number, 0));
+        let [cell] = &cells[..] else { panic!("{cells:?}") };
+        assert_eq!((cell.blocks_done, cell.blocks), (number, 4));
+        let ratio = cell.ratio.map(|ratio| (ratio - 0.8).abs() < 0.1);
+        assert_eq!(ratio, (number == 4).then_some(true), "a ratio when all blocks are done: {cell:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 use super::{
-    ROWS_MAX, Row, axis,
+    OPEN_ROWS_MAX, ROWS_MAX, Row, axis,
     canvas::{Canvas, arm_class},
     rows,
     scale::Scale,
@@ -75,7 +75,9 @@ fn plot(view: &View<'_>, metric: Metric) -> Plot {
         numbers: tables::figures_of(view, metric),
         is_table: false,
         is_half: true,
-        is_folded: false,
+        // Times are drawn as curves too.
+        is_folded: metric.row().family == Family::Time && !view.latency_cells().is_empty()
+            || groups.iter().map(|(_, arms)| arms.len()).sum::<usize>() > OPEN_ROWS_MAX,
     }
 }
 

@@ -22,6 +22,8 @@ const HEIGHT: f64 = 340.0;
 const PLOT_Y: (f64, f64) = (306.0, 18.0);
 /// Minimum distance of labels, in per cent: room for one on the narrowest screen.
 const LABEL_STEP: f64 = 14.0;
+/// Most cells with open curves.
+const OPEN_MAX: usize = 4;
 /// Percentiles that may have a tick.
 const TICKS: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
 
@@ -32,17 +34,18 @@ pub(crate) fn curves(view: &View<'_>) -> Content {
         return Content::Nothing(Word::NoLatency);
     }
     let more = cells.len().saturating_sub(CELLS_MAX);
-    let plot = |cell: &&str| Plot {
+    let has_claim = cells.iter().any(|cell| !view.is_exploratory(cell));
+    let plot = |(place, cell): (usize, &&str)| Plot {
         id: format!("latency-{cell}"),
         title: view.cell_heading(cell),
         image: html! { (legend(view, cell)) (draw(view, cell)) },
         numbers: tables::latency(view, cell),
         is_table: false,
         is_half: false,
-        is_folded: false,
+        is_folded: place >= OPEN_MAX || has_claim && view.is_exploratory(cell),
     };
     Content::Shown(Box::new(Section {
-        plots: cells.iter().take(CELLS_MAX).map(plot).collect(),
+        plots: cells.iter().take(CELLS_MAX).enumerate().map(plot).collect(),
         left_out: (more > 0).then(|| sentence::left_out(view, more)),
         ..Section::new(Word::LatencyTitle, Word::LatencyHelp)
     }))

@@ -10,7 +10,7 @@ use weir_record::{
 };
 
 use super::{
-    AXIS, ROWS_MAX, Row,
+    AXIS, OPEN_ROWS_MAX, ROWS_MAX, Row,
     canvas::{Anchor, Canvas, arm_class, swatch},
     rows,
     scale::Scale,
@@ -132,6 +132,7 @@ fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
     let differences = differences_scale(view, metric);
     let scale = differences.as_ref().unwrap_or_else(|| axes.of_ratios(metric));
     let shown: Vec<&Effect> = claimed.into_iter().chain(exploratory).collect();
+    let is_void = shown.iter().all(|row| row.verdict == Verdict::NotComparable);
     let of_cells = shown.chunk_by(|one, next| one.cell_id == next.cell_id);
     let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, scale, of_cell)).collect();
     Plot {
@@ -141,7 +142,8 @@ fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
         numbers: tables::comparisons_of(view, metric),
         is_table: false,
         is_half: false,
-        is_folded: false,
+        is_folded: is_void && view.primary().is_some_and(|primary| primary.metric != metric)
+            || shown.len() > OPEN_ROWS_MAX,
     }
 }
 

@@ -24,6 +24,7 @@ mod map;
 mod over_time;
 mod plane;
 mod pooled;
+mod running;
 mod scale;
 mod stacked;
 mod timeline;
@@ -47,6 +48,7 @@ pub(crate) use listed::listed;
 pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
 pub(crate) use over_time::{Line, OverTime, over_time};
 pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
+pub(crate) use running::{cells as running_cells, track as running_track};
 pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;
 pub(crate) use wait_series::section as wait_series;
@@ -60,6 +62,8 @@ use crate::{section::Subject, view::View};
 
 /// Most rows of a forest or bar chart; the tables contain more.
 const ROWS_MAX: usize = 60;
+/// Most rows of such a chart that is not folded: a map shows as many cells in less room.
+const OPEN_ROWS_MAX: usize = 24;
 /// Most trials on the timeline.
 const TRIALS_MAX: usize = 2000;
 

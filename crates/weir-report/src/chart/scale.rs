@@ -20,6 +20,11 @@ impl Scale {
         Scale { low: 0.0, high, start, end, logarithmic: false }
     }
 
+    /// The same without what is above this value.
+    pub(super) fn ending_at(self, most: f64) -> Self {
+        Scale { high: self.high.min(most), ..self }
+    }
+
     /// Around all ratios and 1, not symmetric, at least 5 % to each side; ratios beyond a factor of 100 are cut.
     pub(super) fn ratios(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
         let (mut low, mut high) = (0.95_f64, 1.05_f64);

@@ -58,6 +58,17 @@ fn plot(view: &View<'_>, series: &WaitSeries) -> Plot {
 
 /// The label of a published level is above its line, and would otherwise overlap the name of the part.
 const ROOM_FOR_LABEL: f64 = 1.4;
+/// Least distance of a line from the top of the plot that leaves room for its label above it; otherwise it is below.
+const LABEL_ABOVE_MIN: f64 = 12.0;
+
+/// The vertical axis. A share ends at 100 %.
+fn vertical(metric: SeriesMetric, values: impl Iterator<Item = f64>) -> Scale {
+    let scale = Scale::from_zero(values, PLOT_Y.0, PLOT_Y.1);
+    match metric {
+        SeriesMetric::MissRate | SeriesMetric::CpuShare => scale.ending_at(1.0),
+        SeriesMetric::Iops | SeriesMetric::EffectiveSleep => scale,
+    }
+}
 
 fn end_ns(part: &WaitPart) -> u64 {
     part.start_ns + part.length_ns
@@ -73,7 +84,7 @@ fn panel(view: &View<'_>, series: &WaitSeries, metric: SeriesMetric) -> Markup {
         || levels().filter(|(_, it)| it.published.metric == metric && it.published.of != LevelOf::First);
     let values = series.points.iter().map(|point| point.figures.get(metric));
     let levels_with_room = shown().map(|(_, it)| it.published.level * ROOM_FOR_LABEL);
-    let y = Scale::from_zero(values.chain(levels_with_room), PLOT_Y.0, PLOT_Y.1);
+    let y = vertical(metric, values.chain(levels_with_room));
     let written = wait_series::written(metric);
     let mut canvas = Canvas::fluid(HEIGHT);
     for tick in y.ticks(4.0) {
@@ -89,7 +100,8 @@ fn panel(view: &View<'_>, series: &WaitSeries, metric: SeriesMetric) -> Markup {
         let at = y.at(level.published.level);
         let (from, to) = (x.at(seconds(part.start_ns)), x.at(seconds(end_ns(part))));
         canvas.line("boundary", [from, at, to, at]);
-        canvas.text("tick halo wide", from + 0.5, at - 3.0, Anchor::Start, &wait_series::level(view, level));
+        let label_y = if at < PLOT_Y.1 + LABEL_ABOVE_MIN { at + 12.0 } else { at - 3.0 };
+        canvas.text("tick halo wide", from + 0.5, label_y, Anchor::Start, &wait_series::level(view, level));
     }
     for part in &series.parts {
         curve(&mut canvas, (view, series, part), metric, (&x, &y));
@@ -132,4 +144,21 @@ fn curve(
     canvas.polyline(&format!("{color} curve"), &points);
     let name = wait_series::part(view, series.kind, part);
     canvas.dots(&format!("{color} point"), 2.0, points.into_iter(), &name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_ends_at_a_hundred_per_cent_and_other_figures_have_room_for_their_labels() {
+        let ticks = |metric, largest: f64| vertical(metric, [largest].into_iter()).ticks(4.0);
+        for largest in [0.9 * ROOM_FOR_LABEL, ROOM_FOR_LABEL, 1e9] {
+            let ticks = ticks(SeriesMetric::CpuShare, largest);
+            assert_eq!(ticks.last().copied(), Some(1.0), "{largest}: {ticks:?}");
+        }
+        let small = vertical(SeriesMetric::MissRate, [0.1].into_iter());
+        assert!(small.contains(0.1) && !small.contains(0.2), "a small share has an axis of its size");
+        assert!(vertical(SeriesMetric::Iops, [1.4].into_iter()).contains(1.4));
+    }
 }

@@ -1,4 +1,5 @@
-//! Whether the page's text is readable: each colour on its background, in each scheme and on paper.
+//! Whether the page's text is readable, and whether its marks can be seen: each colour on its background, in each scheme
+//! and on paper.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +7,9 @@ use super::STYLE;
 
 /// Least contrast of text that is not large (WCAG 2.2, 1.4.3).
 const CONTRAST_MIN: f64 = 4.5;
+
+/// Least contrast of marks, lines and outlines that carry meaning (WCAG 2.2, 1.4.11).
+const GRAPHICS_CONTRAST_MIN: f64 = 3.0;
 
 /// Arms before their colours repeat.
 const ARM_STYLES: usize = 8;
@@ -81,6 +85,29 @@ fn pairs(scheme: &Scheme) -> Vec<(String, &'static str, f64)> {
 fn every_colour_of_text_can_be_told_from_what_is_behind_it() {
     for (name, scheme) in &schemes() {
         let faint: Vec<_> = pairs(scheme).into_iter().filter(|(_, _, found)| *found < CONTRAST_MIN).collect();
+        assert!(faint.is_empty(), "{name}: {faint:?}");
+    }
+}
+
+/// Colours of marks, lines and outlines, each on both backgrounds.
+fn graphics(scheme: &Scheme) -> Vec<(String, &'static str, f64)> {
+    // Outlines of focus, of verdicts and of small charts; the arms' marks.
+    let own = ["ink", "soft", "even", "good", "bad", "doubt"].map(str::to_owned);
+    let names: Vec<String> = own.into_iter().chain((0..ARM_STYLES).map(|arm| format!("arm{arm}"))).collect();
+    let on = |behind: &'static str| {
+        names
+            .iter()
+            .map(move |name| (name.clone(), behind, contrast(color(scheme, name), color(scheme, behind))))
+    };
+    ["paper", "sheet"].into_iter().flat_map(on).collect()
+}
+
+#[test]
+fn every_mark_that_means_something_can_be_seen_on_its_background() {
+    for (name, scheme) in &schemes() {
+        let all = graphics(scheme);
+        assert_eq!(all.len(), 2 * (6 + ARM_STYLES));
+        let faint: Vec<_> = all.into_iter().filter(|(_, _, found)| *found < GRAPHICS_CONTRAST_MIN).collect();
         assert!(faint.is_empty(), "{name}: {faint:?}");
     }
 }

@@ -160,11 +160,12 @@ fn title(view: &View<'_>) -> String {
     parts.join(" · ")
 }
 
-/// A page of sections below a card with their summary, in the colour of a class.
+/// A page of sections below a card with their summary, in the colour of a class. The page's title may differ from the
+/// heading of the card.
 pub(crate) fn of_sections(
     view: &View<'_>,
     above: &Markup,
-    (title, head): (&str, &[String]),
+    ([title, heading], head): ([&str; 2], &[String]),
     class: &str,
     all: &[Section],
 ) -> String {
@@ -172,7 +173,7 @@ pub(crate) fn of_sections(
         (above)
         main {
             section.card.(class) aria-labelledby="verdict" {
-                h1 #verdict { (title) }
+                h1 #verdict { (display::keep_together(heading)) }
                 ul.absolute { @for line in head { li { (display::keep_together(line)) } } }
             }
             @for section in all { (sections::section(view, section)) }

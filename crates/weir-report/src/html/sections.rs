@@ -83,7 +83,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
         @if !folded.is_empty() {
             details {
-                summary { (view.word(Word::OtherCells)) }
+                summary { (view.word(Word::MoreFigures)) " (" (folded.len()) ")" }
                 @for one in &folded { (plot(view, one)) }
             }
         }

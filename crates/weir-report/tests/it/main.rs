@@ -2,6 +2,8 @@
 
 mod account;
 mod alone;
+mod answer;
+mod budget;
 mod documents;
 mod every_study;
 mod evidence;
@@ -16,6 +18,7 @@ mod overview;
 mod page;
 mod run_pair;
 mod run_pool;
+mod running;
 mod texts;
 mod waiting;
 mod when;

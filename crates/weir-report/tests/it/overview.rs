@@ -438,7 +438,7 @@ fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
 const ROUNDS: usize = 40;
 
 /// 120 cells, half of them at one rate for all arms, each with all questions and observations of a study.
-fn large() -> StudyResult {
+pub fn large() -> StudyResult {
     let base = fixture::quick();
     let mut result = base.clone();
     (result.spec.cells, result.arms, result.effects, result.timeline) = Default::default();

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, time::Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_judge::{judge::RunningEstimate, rungs::Kept};
+use weir_judge::{rungs::Kept, running::RunningEstimate};
 use weir_lab::{outline, run::Event};
 use weir_report::{Language, localized};
 

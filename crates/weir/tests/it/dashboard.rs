@@ -178,7 +178,10 @@ fn running_servers_and_recorded_observations_are_pages_where_it_was_told_of_them
     let first = first_page(&address);
     assert!(first.contains("href=\"/top\"") && first.contains("href=\"/observe\""), "{first}");
     let top = page(&address, "/top");
-    assert!(top.contains("ECHO") && top.contains("cswch/s") && top.contains("refresh: 2"), "{top}");
+    assert!(
+        top.contains("ECHO") && top.contains("cswch/s") && top.contains(&format!("data-key=\"{pid}\"")),
+        "{top}"
+    );
     assert!(page(&address, "/top?lang=ko").contains("weir top과"));
     let list = page(&address, "/observe");
     assert!(list.contains("/observe?record=one%20two.json") && !list.contains("link.json"), "{list}");

@@ -1,0 +1,69 @@
+// Keeps the table of servers current: takes it from the page's own address, and replaces the cells that changed, so that
+// focus, selection and open details stay. Without this script the page shows the moment it was loaded.
+"use strict";
+const everyMs = 2000;
+const lost = document.getElementById("lost");
+const pause = document.getElementById("pause");
+const hasFocus = (element) => element.contains(document.activeElement);
+
+// Replaces a content that differs, unless the reader is in it.
+function renew(own, now) {
+  if (own.innerHTML !== now.innerHTML && !hasFocus(own)) own.innerHTML = now.innerHTML;
+}
+
+// Gives the rows the order of the new ones. Moving a row takes its focus, so others move around the one that has it.
+function arrange(body, rows) {
+  if (rows.every((row, place) => body.rows[place] === row)) return;
+  const fixed = rows.findIndex(hasFocus);
+  rows.forEach((row, place) => {
+    if (place < fixed) body.insertBefore(row, rows[fixed]);
+    if (place > fixed) body.append(row);
+  });
+}
+
+function renewRows(body, now) {
+  const known = new Map([...body.rows].map((row) => [row.dataset.key, row]));
+  const rows = [...now.rows].map((row) => {
+    const own = known.get(row.dataset.key);
+    if (!own) return row;
+    known.delete(row.dataset.key);
+    [...row.cells].forEach((cell, place) => renew(own.cells[place], cell));
+    return own;
+  });
+  known.forEach((row) => row.remove());
+  arrange(body, rows);
+}
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const [own, now] = [document, page].map((of) => of.getElementById("servers"));
+  const [body, rows] = [own, now].map((of) => of.querySelector("tbody"));
+  const [alerts, alertsNow] = [own, now].map((of) => of.querySelector(".alerts"));
+  if (body && rows && !alerts === !alertsNow) {
+    renewRows(body, rows);
+    if (alerts) renew(alerts, alertsNow);
+  } else {
+    renew(own, now);
+  }
+  renew(document.getElementById("threads"), page.getElementById("threads"));
+}
+
+async function look() {
+  if (pause.getAttribute("aria-pressed") === "false" && !document.hidden) {
+    try {
+      const answer = await fetch(location.href);
+      const text = await answer.text();
+      lost.hidden = answer.ok;
+      if (answer.ok) show(text);
+    } catch {
+      lost.hidden = false;
+    }
+  }
+  setTimeout(look, everyMs);
+}
+
+pause.hidden = false;
+pause.addEventListener("click", () => {
+  pause.setAttribute("aria-pressed", String(pause.getAttribute("aria-pressed") === "false"));
+});
+setTimeout(look, everyMs);
