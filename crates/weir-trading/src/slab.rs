@@ -20,6 +20,11 @@ impl<T: Copy> Slab<T> {
         self.values.len() - self.free.len()
     }
 
+    /// Places that have been in use at some time. Those behind them never were.
+    pub(crate) fn places(&self) -> u32 {
+        self.values.len() as u32
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty() && self.values.len() == self.capacity
     }

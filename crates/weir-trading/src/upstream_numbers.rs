@@ -9,7 +9,7 @@
 //! because the venue does not answer it then; [`UpstreamNumbers::take_orphans`] returns these replacements. When all
 //! places are taken by live orders, [`WhenFull`] decides.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use weir_proto::ouch::{Inbound, Outbound};
 
@@ -30,6 +30,19 @@ pub struct Origin {
     pub home: u16,
     /// When the client's message arrived, on the gateway's clock.
     pub received_ns: u64,
+}
+
+/// A live order and its place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveOrder {
+    /// Its place, which it keeps.
+    pub place: u32,
+    /// Its upstream number.
+    pub upstream: u32,
+    /// The client's order.
+    pub origin: Origin,
+    /// Shares that may still execute; `None` until the venue has accepted it.
+    pub shares: Option<u32>,
 }
 
 /// What happens when an order needs a number and the table is full.
@@ -276,6 +289,25 @@ impl UpstreamNumbers {
     /// The live orders of all accounts, oldest first.
     pub fn all_open_orders(&self) -> impl Iterator<Item = (u32, Origin)> + '_ {
         self.walk(self.all.oldest, |entry| entry.all.newer)
+    }
+
+    /// The live orders in these places. An order keeps its place for as long as it lives, so every order that lives
+    /// while all places below [`Self::places`] are asked for, a range after the other, is returned exactly once. The
+    /// work is bounded by the length of the range.
+    pub fn live_in(&self, places: Range<u32>) -> impl Iterator<Item = LiveOrder> + '_ {
+        let end = places.end.min(self.places());
+        (places.start.min(end)..end).filter_map(|place| {
+            let Entry { upstream, origin, shares, .. } = *self.entries.at(place);
+            // A place that is free contains its last order.
+            let is_live = self.find(upstream) == Some(place);
+            let shares = Some(shares).filter(|shares| *shares > 0);
+            is_live.then_some(LiveOrder { place, upstream, origin, shares })
+        })
+    }
+
+    /// The number of places that have had orders.
+    pub fn places(&self) -> u32 {
+        self.entries.places()
     }
 
     fn walk(&self, first: u32, newer: fn(&Entry) -> u32) -> impl Iterator<Item = (u32, Origin)> + '_ {

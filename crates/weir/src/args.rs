@@ -20,7 +20,7 @@ mod study_arm;
 mod top;
 
 pub(crate) use compare::Compare;
-pub(crate) use ctl::{Ctl, CtlTask};
+pub(crate) use ctl::{Ctl, CtlTask, ListFormat, Paging, Which};
 pub(crate) use dashboard::Dashboard;
 pub(crate) use history::{History, HistoryFormat};
 pub(crate) use journal::{

@@ -11,7 +11,14 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Most restricted symbols of an account.
 const RESTRICTED_MAX: usize = 10_000;
 
-/// Limits of an account; absent keys mean no limit.
+/// An account with a limit of orders, and none of cancels, has this many times as many cancels and modifications per
+/// second, and at least so many: it can cancel whatever it has at once, and cannot flood an exchange.
+const CANCELS_PER_ORDER: u32 = 10;
+const CANCELS_PER_SECOND_MIN: u32 = 1_000;
+/// Seconds' worth of cancels in a burst.
+const CANCELS_BURST_S: u32 = 10;
+
+/// Limits of an account; absent keys mean no limit, except for cancels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -21,6 +28,13 @@ pub struct Limits {
     /// Burst of new orders and replaces; one second's worth if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orders_burst: Option<u32>,
+    /// Cancels and modifications per second; 0: no limit. If absent, it follows `orders_per_second`, see
+    /// [`CANCELS_PER_ORDER`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancels_per_second: Option<u32>,
+    /// Burst of cancels and modifications; ten seconds' worth if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancels_burst: Option<u32>,
     /// New orders and replaces per second for each symbol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol_orders_per_second: Option<u32>,
@@ -79,6 +93,9 @@ impl Limits {
         if self.symbol_orders_per_second.is_none() {
             self.symbol_orders_burst = None;
         }
+        if self.cancels_per_second.is_none() {
+            self.cancels_burst = None;
+        }
         if self.duplicates_max.is_none() {
             self.duplicates_window_ms = None;
         }
@@ -93,6 +110,9 @@ impl Limits {
         let mut limits = self.clone().settled();
         if set.contains_key("orders_burst") {
             limits.orders_burst = self.orders_burst;
+        }
+        if set.contains_key("cancels_burst") {
+            limits.cancels_burst = self.cancels_burst;
         }
         if set.contains_key("symbol_orders_burst") {
             limits.symbol_orders_burst = self.symbol_orders_burst;
@@ -110,6 +130,7 @@ impl Limits {
     pub(super) fn resolve(&self) -> Result<RiskLimits, String> {
         Ok(RiskLimits {
             port_rate: rate("orders", self.orders_per_second, self.orders_burst)?,
+            cancel_rate: self.cancel_rate()?,
             symbol_rate: rate("symbol_orders", self.symbol_orders_per_second, self.symbol_orders_burst)?,
             duplicates: self.duplicates()?,
             fat_finger_basis_points: self.fat_finger()?,
@@ -118,6 +139,24 @@ impl Limits {
             exposure_max: value("exposure_max", self.exposure_max)?,
             restricted: self.restricted()?,
         })
+    }
+
+    fn cancel_rate(&self) -> Result<Option<Rate>, String> {
+        let per_second = match (self.cancels_per_second, self.orders_per_second) {
+            (Some(0), _) if self.cancels_burst.is_some() => {
+                return Err("cancels_burst means nothing if cancels_per_second is 0, no limit".into());
+            }
+            (Some(0), _) => return Ok(None),
+            (None, Some(orders)) => {
+                Some(orders.saturating_mul(CANCELS_PER_ORDER).max(CANCELS_PER_SECOND_MIN))
+            }
+            (own, _) => own,
+        };
+        if self.cancels_per_second.is_none() && self.cancels_burst.is_some() {
+            return rate("cancels", None, self.cancels_burst);
+        }
+        let burst = self.cancels_burst.or(per_second.map(|rate| rate.saturating_mul(CANCELS_BURST_S)));
+        rate("cancels", per_second, burst)
     }
 
     fn duplicates(&self) -> Result<Option<DuplicateLimit>, String> {
@@ -195,6 +234,26 @@ mod tests {
         assert_eq!(resolved.duplicates, Some(DuplicateLimit { orders_max: 3, window_ns: 1_000_000_000 }));
         assert_eq!(resolved.restricted.len(), 1);
         assert!(Limits::default().resolve().expect("nothing is limited").is_off());
+    }
+
+    #[test]
+    fn cancels_follow_the_limit_of_orders_unless_they_have_their_own() {
+        let rate_of = |orders, cancels, burst| {
+            let limits = Limits {
+                orders_per_second: orders,
+                cancels_per_second: cancels,
+                cancels_burst: burst,
+                ..Limits::default()
+            };
+            limits.resolve().map(|limits| limits.cancel_rate.map(|rate| (rate.per_second, rate.burst)))
+        };
+        assert_eq!(rate_of(None, None, None), Ok(None));
+        assert_eq!(rate_of(Some(10), None, None), Ok(Some((1_000, 10_000))));
+        assert_eq!(rate_of(Some(500), None, None), Ok(Some((5_000, 50_000))));
+        assert_eq!(rate_of(Some(500), Some(7), None), Ok(Some((7, 70))));
+        assert_eq!(rate_of(None, Some(7), Some(9)), Ok(Some((7, 9))));
+        assert_eq!(rate_of(Some(500), Some(0), None), Ok(None));
+        assert!(rate_of(None, Some(0), Some(9)).is_err() && rate_of(Some(10), None, Some(9)).is_err());
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::{
         faults::{Operation, Verdict},
     },
     orders::{
-        AccountConfig, ConfigError,
+        AccountConfig, ConfigError, LoginLimits,
         config_file::{
             self, AccountTable, FieldError, JournalTable, invalid, parsed, read, session_named, within,
         },
@@ -42,6 +42,9 @@ use crate::{
 pub const VENUES_MAX: usize = 64;
 /// Most former addresses of a venue.
 const MOVED_FROM_MAX: usize = 16;
+/// Most wrong passwords before a lock, and the longest lock: a day.
+const LOGIN_FAILURES_MAX: u32 = 1_000_000;
+const LOGIN_LOCK_S_MAX: u64 = 86_400;
 /// Most workers, the same as for the engine's servers.
 pub const WORKERS_MAX: usize = 256;
 
@@ -66,8 +69,12 @@ pub struct GatewayConfig {
     pub route: Route,
     /// How work moves between workers.
     pub handoff: handoff::Options,
+    /// When wrong passwords slow logins down and lock them.
+    pub logins: LoginLimits,
     /// Name of the first session with clients.
     pub session: Name<10>,
+    /// Whether order numbers of clients begin with 1 in each session; otherwise they go on.
+    pub numbers_restart: bool,
     /// The folder of the journal and its level of durability; `None`: there is no journal.
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
@@ -159,7 +166,9 @@ impl GatewayConfig {
             references: Vec::new(),
             route: Route::Own,
             handoff: handoff::Options::default(),
+            logins: LoginLimits::default(),
             session: name("WEIRGW0001"),
+            numbers_restart: false,
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
@@ -198,10 +207,13 @@ struct File {
     #[serde(default)]
     listen: Listen,
     session: Option<Spanned<String>>,
+    numbers: Option<Spanned<String>>,
     route: Option<Spanned<String>>,
     hop_times: Option<bool>,
     #[serde(default)]
     handoff: Handoff,
+    #[serde(default)]
+    logins: Logins,
     journal: Option<JournalTable>,
     limits: Option<Spanned<Limits>>,
     default_venue: Option<Spanned<String>>,
@@ -228,6 +240,13 @@ struct Listen {
 struct Handoff {
     strategy: Option<Spanned<String>>,
     spin_us: Option<Spanned<u64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Logins {
+    failures_max: Option<Spanned<u32>>,
+    lock_s: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -319,10 +338,12 @@ impl File {
             references: references(self.reference)?,
             route: parsed("route", self.route.as_ref())?.unwrap_or_default(),
             handoff: self.handoff.resolve()?,
+            logins: self.logins.resolve()?,
             session: match &self.session {
                 Some(session) => session_named(session)?,
                 None => name("WEIRGW0001"),
             },
+            numbers_restart: numbers_restart(self.numbers.as_ref())?,
             journal: self.journal.map(JournalTable::resolve).transpose()?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
@@ -362,6 +383,27 @@ impl Handoff {
             return invalid(place.span().start, "spin_us: only the strategy \"mesh-spin\" spins");
         }
         Ok(handoff::Options { strategy, spin: Duration::from_micros(spin), ..handoff::Options::default() })
+    }
+}
+
+fn numbers_restart(numbers: Option<&Spanned<String>>) -> Result<bool, FieldError> {
+    match numbers.map(|text| (text.get_ref().as_str(), text.span().start)) {
+        None | Some(("continue", _)) => Ok(false),
+        Some(("restart", _)) => Ok(true),
+        Some((other, at)) => invalid(at, format!("numbers {other:?}: write \"continue\" or \"restart\"")),
+    }
+}
+
+impl Logins {
+    fn resolve(self) -> Result<LoginLimits, FieldError> {
+        let LoginLimits { mut failures_max, mut lock } = LoginLimits::default();
+        if let Some(value) = &self.failures_max {
+            failures_max = within("failures_max", value, 0, LOGIN_FAILURES_MAX)?;
+        }
+        if let Some(value) = &self.lock_s {
+            lock = Duration::from_secs(within("lock_s", value, 1, LOGIN_LOCK_S_MAX)?);
+        }
+        Ok(LoginLimits { failures_max, lock })
     }
 }
 
@@ -595,6 +637,7 @@ mod tests {
     fn errors_name_their_line_and_key() {
         for (line, by, words) in [
             ("session = ", "session = \"DAY\"", "session \"DAY\": there is no number at its end"),
+            ("route = ", "numbers = \"again\"", "numbers \"again\": write \"continue\" or \"restart\""),
             ("route = ", "rout = \"own\"", "rout"),
             ("route = ", "route = \"nowhere\"", "nowhere"),
             ("strategy = ", "strategy = \"mash\"", "mash"),
@@ -617,6 +660,18 @@ mod tests {
             let (place, found, message) = with(line, by);
             assert!(found == place && message.contains(words), "{by}: line {found}, {message}");
         }
+    }
+
+    #[test]
+    fn logins_are_locked_and_numbers_go_on_unless_the_file_says_otherwise() {
+        let usual = config(EXAMPLE).expect("it is right").0;
+        assert_eq!((usual.logins, usual.numbers_restart), (LoginLimits::default(), false));
+        let keys = "numbers = \"restart\"\n[logins]\nfailures_max = 0\nlock_s = 60\n[listen]";
+        let other = config(&EXAMPLE.replacen("[listen]", keys, 1)).expect("it is right").0;
+        let (_, message) = wrong(&EXAMPLE.replacen("[listen]", "[logins]\nlock_s = 0\n[listen]", 1));
+        assert_eq!(message, "lock_s: 0 must be from 1 to 86400");
+        let logins = LoginLimits { failures_max: 0, lock: Duration::from_secs(60) };
+        assert_eq!((other.logins, other.numbers_restart), (logins, true));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     io::{self, BufRead, BufReader, Read, Write},
+    net::IpAddr,
     os::unix::net::{UnixListener, UnixStream},
     path::Path,
     sync::{
@@ -20,11 +21,17 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType},
 };
 use serde::{Deserialize, Serialize};
-use weir_proto::ouch::Symbol;
+use weir_proto::{client::counted_as, ouch::Symbol};
 use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
+use weir_trading::AccountId;
 
-use super::{GatewayControl, account_limits::Limits, limit_sources::LimitStatus};
+use super::{
+    CancelReport, GatewayControl,
+    account_limits::Limits,
+    limit_sources::{LimitStatus, time},
+    listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
+};
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
 /// Most callers at a time. A further one replaces the one that has been idle for longest.
@@ -78,7 +85,67 @@ pub enum ControlRequest {
         session: String,
     },
     /// Show the clients' and the upstream sessions.
-    Sessions,
+    Sessions {
+        /// Only this account's; absent: those of all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+    },
+    /// Show open orders.
+    Orders {
+        /// Which.
+        #[serde(default, skip_serializing_if = "OrderFilter::is_empty")]
+        filter: OrderFilter,
+        /// Where the page begins: [`ControlResponse::next`] of the page before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+    },
+    /// Show executed shares by account and symbol.
+    Positions {
+        /// Which; a venue is refused.
+        #[serde(default, skip_serializing_if = "OrderFilter::is_empty")]
+        filter: OrderFilter,
+        /// As for orders.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+    },
+    /// Show what counts against the exposure of accounts.
+    Exposure {
+        /// Account; absent: all that have an exposure or a limit of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+        /// As for orders.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+    },
+    /// Cancel one open order.
+    CancelOrder {
+        /// Account.
+        account: String,
+        /// The client's number.
+        order: u32,
+    },
+    /// Cancel open orders.
+    CancelOrders {
+        /// Which; an empty filter is refused.
+        filter: OrderFilter,
+    },
+    /// Forget wrong passwords, and end the locks because of them.
+    Unlock {
+        /// Of this account, from any address.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+        /// From this address, for any account. Without account and address: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<IpAddr>,
+    },
+    /// End the connection of a client.
+    Disconnect {
+        /// Account.
+        account: String,
+        /// Name of the session with clients; another one than the current one is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    },
 }
 
 /// The answer to a request.
@@ -120,6 +187,60 @@ pub struct ControlResponse {
     /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_errors: Option<Vec<ProtocolErrors>>,
+    /// Accounts that are not logged in, at most [`ROWS_MAX`]: those that were since the start, or wanted to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub away: Option<Vec<AwayAccount>>,
+    /// Logins that are locked after too many wrong passwords, at most [`ROWS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Vec<LockedLogin>>,
+    /// After an unlock: how many locks it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlocked: Option<u64>,
+    /// Open orders, at most [`ROWS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Vec<OrderRow>>,
+    /// Positions, at most [`ROWS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Vec<PositionRow>>,
+    /// Exposures, at most [`ROWS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposures: Option<Vec<ExposureRow>>,
+    /// Where the next page of such a list begins; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// After a cancel by symbol: open orders whose symbol is unknown, and that are not cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_symbols: Option<u64>,
+}
+
+/// An account that is not logged in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AwayAccount {
+    /// Account.
+    pub account: String,
+    /// What happened last, in words.
+    pub why: String,
+    /// When, in UTC.
+    pub at: String,
+    /// The address of the connection, if it had an Internet address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+}
+
+/// Logins that are locked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LockedLogin {
+    /// The account; absent: every account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The address that they are locked for: an IPv6 address stands for its /64 network. Absent: connections without
+    /// an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// How much longer, in seconds.
+    pub left_s: u64,
 }
 
 /// Rejected messages of a client.
@@ -319,63 +440,151 @@ fn refused(error: String) -> ControlResponse {
 }
 
 fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse {
-    let done = ControlResponse { ok: true, ..ControlResponse::default() };
+    let done = done();
     let outcome = match request {
-        ControlRequest::Limits { account, set, reset } => {
-            let account = account.as_deref();
-            let changed = match (set, reset) {
-                (None, None) => Ok(()),
-                (Some(set), None) => control.set_limits(account, set),
-                (None, Some(names)) => control.reset_limits(account, names),
-                (Some(_), Some(_)) => Err("set and reset are two requests".to_owned()),
-            };
-            changed.and_then(|()| {
-                let (limits, statuses) = (control.limits(account)?, control.limit_statuses(account)?);
-                let killed = Some(control.killed());
-                Ok(ControlResponse { limits: Some(limits), limit_statuses: Some(statuses), killed, ..done })
-            })
-        }
-        ControlRequest::References { set } => {
-            let named =
-                set.as_ref().map(|set| set.keys().map(|text| shown_as(text)).collect::<BTreeSet<String>>());
-            let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
-            set.map_or(Ok(()), |set| control.set_references(set)).map(|()| {
-                let mut references = control.references();
-                references.retain(|symbol, _| is_asked(symbol));
-                ControlResponse { references: Some(references), ..done }
-            })
-        }
-        ControlRequest::Kill { account, on } => {
-            let outcome = control.kill(account.as_deref(), on);
-            // Also after an error: a switch that could not be journaled is engaged.
-            let killed = Some(control.killed());
-            Ok(match outcome {
-                Ok(cancels) => ControlResponse { killed, cancels: Some(cancels), ..done },
-                Err(error) => {
-                    let reason = error.to_string();
-                    ControlResponse { killed, cancels: Some(error.cancels), ..refused(reason) }
-                }
-            })
-        }
+        ControlRequest::Limits { account, set, reset } => limits(control, account.as_deref(), set, reset),
+        ControlRequest::References { set } => references(control, set),
+        ControlRequest::Kill { account, on } => Ok(kill(control, account.as_deref(), on)),
         ControlRequest::Drain => {
             control.drain();
             Ok(done)
         }
         ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
-        ControlRequest::Sessions => {
-            let stats = control.node_stats();
-            Ok(ControlResponse {
-                session: Some(control.orders().session().to_string()),
-                killed: Some(control.killed()),
-                sessions: Some(stats.sessions),
-                sessions_open: Some(stats.sessions_open),
-                upstreams: Some(control.upstreams()),
-                protocol_errors: Some(protocol_errors(control)),
-                ..done
-            })
+        ControlRequest::Sessions { account } => sessions(control, account.as_deref()),
+        ControlRequest::Orders { filter, after } => cursor(after).and_then(|from| {
+            let Page { rows, next } = control.open_orders(&filter, from)?;
+            Ok(ControlResponse { orders: Some(rows), next: shown(next), ..done })
+        }),
+        ControlRequest::Positions { filter, after } => cursor(after).and_then(|from| {
+            let Page { rows, next } = control.positions(&filter, from)?;
+            Ok(ControlResponse { positions: Some(rows), next: shown(next), ..done })
+        }),
+        ControlRequest::Exposure { account, after } => cursor(after).and_then(|from| {
+            let Page { rows, next } = control.exposures(account.as_deref(), from)?;
+            Ok(ControlResponse { exposures: Some(rows), next: shown(next), ..done })
+        }),
+        ControlRequest::CancelOrder { account, order } => {
+            control.cancel_order(&account, order).map(cancelled)
+        }
+        ControlRequest::CancelOrders { filter } if filter.is_empty() => {
+            Err("which orders: name an account, a symbol or a venue".to_owned())
+        }
+        ControlRequest::CancelOrders { filter } => control.cancel_orders(&filter).map(cancelled),
+        ControlRequest::Unlock { account, address } => unlock(control, account.as_deref(), address),
+        ControlRequest::Disconnect { account, session } => {
+            control.disconnect(&account, session.as_deref()).map(|()| done)
         }
     };
     outcome.unwrap_or_else(refused)
+}
+
+fn done() -> ControlResponse {
+    ControlResponse { ok: true, ..ControlResponse::default() }
+}
+
+fn limits(
+    control: &GatewayControl,
+    account: Option<&str>,
+    set: Option<serde_json::Map<String, serde_json::Value>>,
+    reset: Option<BTreeSet<String>>,
+) -> Result<ControlResponse, String> {
+    match (set, reset) {
+        (None, None) => {}
+        (Some(set), None) => control.set_limits(account, set)?,
+        (None, Some(names)) => control.reset_limits(account, names)?,
+        (Some(_), Some(_)) => return Err("set and reset are two requests".to_owned()),
+    }
+    let (limits, statuses) = (control.limits(account)?, control.limit_statuses(account)?);
+    let killed = Some(control.killed());
+    Ok(ControlResponse { limits: Some(limits), limit_statuses: Some(statuses), killed, ..done() })
+}
+
+fn references(
+    control: &GatewayControl,
+    set: Option<BTreeMap<String, Option<f64>>>,
+) -> Result<ControlResponse, String> {
+    let named = set.as_ref().map(|set| set.keys().map(|text| shown_as(text)).collect::<BTreeSet<String>>());
+    let is_asked = |symbol: &String| named.as_ref().is_none_or(|named| named.contains(symbol));
+    set.map_or(Ok(()), |set| control.set_references(set))?;
+    let mut references = control.references();
+    references.retain(|symbol, _| is_asked(symbol));
+    Ok(ControlResponse { references: Some(references), ..done() })
+}
+
+fn kill(control: &GatewayControl, account: Option<&str>, on: bool) -> ControlResponse {
+    let outcome = control.kill(account, on);
+    // Also after an error: a switch that could not be journaled is engaged.
+    let killed = Some(control.killed());
+    match outcome {
+        Ok(cancels) => ControlResponse { killed, cancels: Some(cancels), ..done() },
+        Err(error) => {
+            let reason = error.to_string();
+            ControlResponse { killed, cancels: Some(error.cancels), ..refused(reason) }
+        }
+    }
+}
+
+fn sessions(control: &GatewayControl, account: Option<&str>) -> Result<ControlResponse, String> {
+    let asked = account.map(|name| control.account(name)).transpose()?;
+    let mut stats = control.node_stats();
+    if let Some(asked) = asked {
+        stats.sessions = control.orders().session_of(asked).into_iter().collect();
+        stats.sessions_open = stats.sessions.len() as u64;
+    }
+    let mut away = control.orders().away(asked.unwrap_or(AccountId(0)), ROWS_MAX);
+    away.retain(|(account, _)| asked.is_none_or(|asked| asked == *account));
+    let away = away.into_iter().map(|(account, ended)| AwayAccount {
+        account: control.name_of(account),
+        why: ended.what.to_string(),
+        at: time(ended.at_ns),
+        address: ended.address,
+    });
+    let mut locks = control.orders().login_locks();
+    locks.retain(|lock| asked.is_none() || lock.account == asked);
+    locks.truncate(ROWS_MAX);
+    let locks = locks.into_iter().map(|lock| LockedLogin {
+        account: lock.account.map(|account| control.name_of(account)),
+        address: lock.address,
+        left_s: lock.left.as_secs(),
+    });
+    Ok(ControlResponse {
+        locks: Some(locks.collect()),
+        session: Some(control.orders().session().to_string()),
+        killed: Some(control.killed()),
+        sessions: Some(stats.sessions),
+        sessions_open: Some(stats.sessions_open),
+        upstreams: Some(control.upstreams()),
+        protocol_errors: Some(protocol_errors(control)),
+        away: Some(away.collect()),
+        ..done()
+    })
+}
+
+fn unlock(
+    control: &GatewayControl,
+    account: Option<&str>,
+    address: Option<IpAddr>,
+) -> Result<ControlResponse, String> {
+    let asked = account.map(|name| control.account(name)).transpose()?;
+    let address = address.map(counted_as);
+    let count = control
+        .orders()
+        .unlock_logins(|of, from| (asked.is_none() || of == asked) && (address.is_none() || from == address));
+    Ok(ControlResponse { unlocked: Some(count as u64), ..done() })
+}
+
+fn cancelled(report: CancelReport) -> ControlResponse {
+    let CancelReport { venues, unknown_symbols } = report;
+    let unknown_symbols = Some(unknown_symbols).filter(|count| *count > 0);
+    ControlResponse { cancels: Some(venues), unknown_symbols, ..done() }
+}
+
+fn cursor(after: Option<String>) -> Result<Option<Cursor>, String> {
+    after.map(|text| text.parse()).transpose()
+}
+
+fn shown(next: Option<Cursor>) -> Option<String> {
+    next.map(|next| next.to_string())
 }
 
 /// A symbol as the table of reference prices shows it.
@@ -435,7 +644,7 @@ mod tests {
                 let kill = ControlRequest::Kill { account: None, on: true };
                 let done = || ControlResponse { ok: true, ..ControlResponse::default() };
                 answers.push(others.admit(&kill, done).ok);
-                answers.push(others.admit(&ControlRequest::Sessions, done).ok);
+                answers.push(others.admit(&ControlRequest::Sessions { account: None }, done).ok);
                 return answers;
             }
             others.admit(&ControlRequest::Limits { account: None, set: None, reset: None }, || {
@@ -459,6 +668,12 @@ mod tests {
         let limits = ControlRequest::Limits { account: None, set: None, reset };
         assert_eq!(read(r#"{"command":"limits","reset":["shares_max"]}"#).expect("known"), limits);
         assert!(read(r#"{"command":"kill","acount":"C00001","on":true}"#).is_err());
+        let sessions = ControlRequest::Sessions { account: None };
+        assert_eq!(read(r#"{"command":"sessions"}"#).expect("known"), sessions, "as earlier versions ask");
+        let filter = OrderFilter { symbol: Some("WEIR".into()), ..OrderFilter::default() };
+        let orders = ControlRequest::Orders { filter, after: None };
+        assert_eq!(read(r#"{"command":"orders","filter":{"symbol":"WEIR"}}"#).expect("known"), orders);
+        assert!(read(r#"{"command":"cancel_orders","filter":{"sybol":"WEIR"}}"#).is_err());
         assert!(read(r#"{"command":"fly"}"#).is_err());
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct GatewayCounters {
     pub(super) lines_left_out: Counter,
     /// Cancels, changes and replaces of orders that are not open: replaces of them are refused.
     pub(super) without_order: Counter,
+    /// Cancels and modifications refused because their account exceeds its rate of them.
+    pub(super) cancels_limited: Counter,
     /// Orders refused because they do not fit into a worker message.
     pub(super) too_long: Counter,
     /// Orders resent after a connection was lost.

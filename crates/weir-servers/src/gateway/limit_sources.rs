@@ -12,7 +12,9 @@ use weir_record::calendar::utc;
 use super::account_limits::Limits;
 
 /// The names of all limits, in alphabetical order.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 13] = [
+    "cancels_burst",
+    "cancels_per_second",
     "duplicates_max",
     "duplicates_window_ms",
     "exposure_max",
@@ -242,6 +244,8 @@ mod tests {
     fn the_names_are_those_of_all_limits() {
         let all = Limits {
             orders_per_second: Some(1),
+            cancels_burst: Some(1),
+            cancels_per_second: Some(1),
             orders_burst: Some(1),
             symbol_orders_per_second: Some(1),
             symbol_orders_burst: Some(1),

@@ -30,6 +30,8 @@ mod described;
 mod hop_latency;
 mod kill_and_disconnect;
 mod limit_sources;
+mod listing_pages;
+mod listings;
 mod metrics;
 mod notices;
 mod operator_settings;
@@ -39,6 +41,7 @@ mod orders_of_other_workers;
 mod outstanding;
 mod positions;
 mod pre_trade_checks;
+mod queries;
 mod record_kinds;
 mod recovery;
 mod reference_prices;
@@ -59,11 +62,13 @@ mod worker_message;
 pub use account_limits::Limits;
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
-    ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, ProtocolErrors, UpstreamStatus,
-    VenueCancels,
+    AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, LockedLogin,
+    ProtocolErrors, UpstreamStatus, VenueCancels,
 };
 pub use described::{describe, record_names};
 pub use limit_sources::{LimitOrigin, LimitStatus};
+pub use listing_pages::CancelReport;
+pub use listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
 pub use outstanding::OutstandingLimits;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

@@ -76,7 +76,7 @@ impl GatewayControl {
         lines
     }
 
-    fn name_of(&self, account: AccountId) -> String {
+    pub(super) fn name_of(&self, account: AccountId) -> String {
         self.shared.config.accounts[account.0 as usize].name.to_string()
     }
 }

@@ -21,7 +21,7 @@ mod withdrawn;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    ops::RangeInclusive,
+    ops::{Range, RangeInclusive},
 };
 
 use foldhash::HashMap;
@@ -32,7 +32,7 @@ use weir_proto::{
     },
     soup,
 };
-use weir_trading::{AccountId, Origin, UpstreamNumbers, WhenFull};
+use weir_trading::{AccountId, LiveOrder, Origin, UpstreamNumbers, WhenFull};
 
 use super::{order_owners::Owners, unsolicited_cancels::Expiry};
 
@@ -287,9 +287,40 @@ impl OutstandingOrders {
             .map(|origin| origin.account)
     }
 
+    /// What the exchange says about orders that have ended concerns nobody from now on.
+    pub(super) fn forget_ended_orders(&mut self) {
+        self.owners = Owners::default();
+    }
+
     /// Whether this client's order is open here.
     pub(super) fn knows(&self, account: AccountId, user_ref_num: u32) -> bool {
         self.upstream_numbers.upstream_of(account, user_ref_num).is_some()
+    }
+
+    /// The number of this client's open order.
+    pub(super) fn number_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        self.upstream_numbers.upstream_of(account, user_ref_num)
+    }
+
+    /// Whether the order with this number is open.
+    pub(super) fn is_open(&self, number: u32) -> bool {
+        self.upstream_numbers.origin_of(number).is_some()
+    }
+
+    /// Whether a cancel of all shares of the order with this number was sent, or will be.
+    pub(super) fn has_cancel(&self, number: u32) -> bool {
+        let cancel = self.passed.get(&number).and_then(|about| about.cancel);
+        cancel.is_some_and(|cancel| cancel.quantity() == 0)
+    }
+
+    /// See [`UpstreamNumbers::live_in`].
+    pub(super) fn live_in(&self, places: Range<u32>) -> impl Iterator<Item = LiveOrder> + '_ {
+        self.upstream_numbers.live_in(places)
+    }
+
+    /// See [`UpstreamNumbers::places`].
+    pub(super) fn places(&self) -> u32 {
+        self.upstream_numbers.places()
     }
 
     /// Orders that are open, or may be, with the remaining shares of the accepted ones.

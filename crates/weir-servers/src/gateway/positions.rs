@@ -2,8 +2,8 @@
 //! are read one after the other, so an execution may be read before its order.
 
 use foldhash::HashMap;
-use weir_proto::ouch::{Inbound, Outbound, Symbol};
-use weir_trading::{AccountId, Restored};
+use weir_proto::ouch::{Inbound, Outbound, Symbol, codes::side::BUY};
+use weir_trading::{AccountId, Position, Restored, Unattributed};
 
 use super::{
     recovery::Key,
@@ -21,6 +21,22 @@ pub(super) struct Positions {
     trades: HashMap<Symbol, (u64, u64)>,
     /// The executions of each account.
     pub(super) executed: HashMap<AccountId, Executed>,
+    /// Executed shares, of all sessions.
+    shares: HashMap<(AccountId, Symbol), Position>,
+    /// Executed shares of orders whose records have not been read.
+    early_shares: HashMap<Key, u64>,
+    /// Broken trades, and executed shares that found no room.
+    unattributed: HashMap<AccountId, Unattributed>,
+}
+
+/// Most pairs of account and symbol with executed shares; those of further ones are unattributed. About 60 MiB.
+const POSITIONS_MAX: usize = 1 << 20;
+
+/// What the journals say about executed shares.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExecutedShares {
+    pub(super) positions: Vec<Position>,
+    pub(super) unattributed: Vec<(AccountId, Unattributed)>,
 }
 
 /// The executed value of an account in one session with the clients, the last one that had executions.
@@ -30,6 +46,25 @@ pub(super) struct Executed {
     pub(super) generation: u16,
     /// In ten-thousandths of the currency.
     pub(super) value: u64,
+}
+
+impl ExecutedShares {
+    /// Those of the accounts whose home is this worker.
+    pub(super) fn of_home(&self, workers: usize, home: usize) -> Self {
+        let is_own = |account: AccountId| account.0 as usize % workers == home;
+        let positions = self.positions.iter().filter(|position| is_own(position.account));
+        let unattributed = self.unattributed.iter().filter(|(account, _)| is_own(*account));
+        Self { positions: positions.copied().collect(), unattributed: unattributed.copied().collect() }
+    }
+
+    /// Adds them to what a worker has.
+    pub(super) fn add_to(&self, positions: &mut weir_trading::Positions) {
+        self.positions.iter().for_each(|position| positions.add_both(position));
+        for (account, rest) in &self.unattributed {
+            positions.add_unattributed(*account, rest.shares);
+            positions.add_broken(*account, rest.broken_trades);
+        }
+    }
 }
 
 impl Executed {
@@ -46,19 +81,49 @@ impl Executed {
 impl Positions {
     /// Stores the terms of an order; a replacement has the symbol and side of its original.
     pub(super) fn sent(&mut self, key: Key, raw: &[u8]) {
-        let (symbol, price, shares) = match Inbound::decode(raw) {
-            Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.price, enter.quantity),
+        let (symbol, side, price, shares) = match Inbound::decode(raw) {
+            Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.side, enter.price, enter.quantity),
             Ok(Inbound::Replace(replace, _)) => {
                 let Some(original) = self.orders.get(&(key.0, replace.original_user_ref_num)) else { return };
-                (original.symbol, replace.price, replace.quantity)
+                (original.symbol, original.side, replace.price, replace.quantity)
             }
             _ => return,
         };
-        let restored = Restored { user_ref_num: key.1, symbol, price, shares, original: None };
+        let restored = Restored { user_ref_num: key.1, symbol, side, price, shares, original: None };
         self.orders.insert(key, restored);
         if let Some(trade) = self.early_trades.remove(&key) {
             self.note_trade(symbol, trade);
         }
+        if let Some(early) = self.early_shares.remove(&key) {
+            self.note_shares(AccountId(key.0), (symbol, side), early);
+        }
+    }
+
+    fn note_shares(&mut self, account: AccountId, (symbol, side): (Symbol, u8), shares: u64) {
+        let symbol = symbol.canonical();
+        let key = (account, symbol);
+        if self.shares.len() >= POSITIONS_MAX && !self.shares.contains_key(&key) {
+            let rest = self.unattributed.entry(account).or_default();
+            rest.shares = rest.shares.saturating_add(shares);
+            return;
+        }
+        let none = Position { account, symbol, bought: 0, sold: 0 };
+        let position = self.shares.entry(key).or_insert(none);
+        let sum = if side == BUY { &mut position.bought } else { &mut position.sold };
+        *sum = sum.saturating_add(shares);
+    }
+
+    /// Executed shares since the first record. In the order of their accounts and symbols.
+    pub(super) fn executed_shares(&mut self) -> ExecutedShares {
+        let mut positions: Vec<Position> = std::mem::take(&mut self.shares).into_values().collect();
+        positions.sort_unstable_by_key(|position| (position.account, position.symbol.0));
+        // The orders of these are in no journal.
+        for ((account, _), shares) in std::mem::take(&mut self.early_shares) {
+            let rest = self.unattributed.entry(AccountId(account)).or_default();
+            rest.shares = rest.shares.saturating_add(shares);
+        }
+        let unattributed = std::mem::take(&mut self.unattributed).into_iter().collect();
+        ExecutedShares { positions, unattributed }
     }
 
     /// Records prices that were set; they override earlier trades.
@@ -75,21 +140,33 @@ impl Positions {
         *last = trade.max(*last);
     }
 
-    /// Records an execution that a client was informed of. Each is in one journal, that of the client's home at the
-    /// time.
+    /// Records an execution, or a broken trade, that a client was informed of. Each is in one journal, that of the
+    /// client's home at the time.
     pub(super) fn note_execution(
         &mut self,
         (t_ns, generation): (u64, u16),
         account: AccountId,
         message: &[u8],
     ) {
-        let Ok((Outbound::Executed(executed), _)) = Outbound::decode(message) else { return };
+        let executed = match Outbound::decode(message) {
+            Ok((Outbound::Executed(executed), _)) => executed,
+            Ok((Outbound::BrokenTrade(_), _)) => {
+                self.unattributed.entry(account).or_default().broken_trades += 1;
+                return;
+            }
+            _ => return,
+        };
         let value = executed.price.saturating_mul(executed.quantity.into());
         self.executed.entry(account).or_default().add(generation, value);
         let key = (account.0, executed.user_ref_num);
-        match self.orders.get(&key).map(|order| order.symbol) {
-            Some(symbol) => self.note_trade(symbol, (t_ns, executed.price)),
+        match self.orders.get(&key).map(|order| (order.symbol, order.side)) {
+            Some((symbol, side)) => {
+                self.note_trade(symbol, (t_ns, executed.price));
+                self.note_shares(account, (symbol, side), executed.quantity.into());
+            }
             None => {
+                let early = self.early_shares.entry(key).or_default();
+                *early = early.saturating_add(executed.quantity.into());
                 let last = self.early_trades.entry(key).or_default();
                 *last = (t_ns, executed.price).max(*last);
             }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use weir_proto::ouch::{Inbound, Outbound};
-use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, RiskLimits, RiskState};
+use weir_trading::{
+    AccountId, KillScope, KillSwitch, Positions, References, RiskConfig, RiskLimits, RiskState,
+};
 
 /// A state for this many accounts, all unknown; with room for this many orders of an earlier start. Workers share the
 /// reference prices.
@@ -20,10 +22,15 @@ pub(super) fn new_risk(
     RiskState::new(config, Arc::clone(references))
 }
 
-/// The checks of one worker.
+/// Most pairs of account and symbol on a worker whose executed shares are counted by symbol: 3.5 MiB.
+const POSITIONS_MAX: usize = 1 << 16;
+
+/// The checks of one worker, and what follows the same answers.
 pub(super) struct Checks {
     kill: KillSwitch,
     pub(super) risk: RiskState,
+    /// Executed shares. Nothing is checked against them.
+    pub(super) positions: Positions,
     /// Whether answers are followed: a limit exists, or may be set later.
     pub(super) follows: bool,
 }
@@ -31,7 +38,10 @@ pub(super) struct Checks {
 impl Checks {
     /// Checks without stopped accounts and without limits.
     pub(super) fn new(accounts: usize, risk: RiskState) -> Self {
-        Self { kill: KillSwitch::new(accounts), follows: risk.follows_orders(), risk }
+        // Without a control socket orders are not followed, and nobody could ask for positions.
+        let follows = risk.follows_orders();
+        let positions = Positions::new(accounts, if follows { POSITIONS_MAX } else { 0 });
+        Self { kill: KillSwitch::new(accounts), follows, risk, positions }
     }
 
     /// Whether an order may be passed on; the error is the reason.
@@ -54,8 +64,17 @@ impl Checks {
 
     /// Applies an answer to a client, in the client's numbers.
     pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
-        if let Ok((message, _)) = Outbound::decode(raw) {
-            self.risk.follow(account, &message);
+        let Ok((message, _)) = Outbound::decode(raw) else { return };
+        let trade = self.risk.follow(account, &message);
+        match (&message, trade) {
+            (Outbound::Executed(_), Some(trade)) => {
+                self.positions.add(account, trade.symbol, trade.side, trade.shares.into());
+            }
+            (Outbound::Executed(executed), None) => {
+                self.positions.add_unattributed(account, executed.quantity.into());
+            }
+            (Outbound::BrokenTrade(_), _) => self.positions.add_broken(account, 1),
+            _ => {}
         }
     }
 
@@ -76,7 +95,8 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::reject_reason;
+    use weir_proto::ouch::{BrokenTrade, ClientOrderId, Executed, reject_reason};
+    use weir_trading::Unattributed;
 
     use super::*;
     use crate::gateway::test_messages::enter;
@@ -99,6 +119,42 @@ mod tests {
             Err(reject_reason::FIRM_NOT_AUTHORIZED),
             "its own switch is still on"
         );
+    }
+
+    #[test]
+    fn executions_count_for_the_symbol_and_side_of_their_order() {
+        let account = AccountId(0);
+        let mut checks = Checks::new(1, new_risk(1, 0, true, &Arc::new(References::new(1))));
+        assert_eq!(checks.admit(0, account, &enter(1, 100)), Ok(()));
+        let mut followed = |message: Outbound| {
+            let mut raw = Vec::new();
+            message.encode(&mut raw);
+            checks.follow(account, &raw);
+            let position = checks.positions.at(0).map(|position| (position.bought, position.sold));
+            (position, checks.positions.unattributed(account))
+        };
+        let executed = |user_ref_num, quantity| {
+            Outbound::Executed(Executed {
+                timestamp_ns: 1,
+                user_ref_num,
+                quantity,
+                price: 10_000,
+                liquidity: b'A',
+                match_number: 1,
+            })
+        };
+        assert_eq!(followed(executed(1, 60)), (Some((60, 0)), Unattributed::default()));
+        let rest = Unattributed { shares: 5, ..Unattributed::default() };
+        assert_eq!(followed(executed(9, 5)), (Some((60, 0)), rest), "that order is not known");
+        let broken = Outbound::BrokenTrade(BrokenTrade {
+            timestamp_ns: 1,
+            user_ref_num: 1,
+            match_number: 1,
+            reason: b'S',
+            client_order_id: ClientOrderId([b' '; 14]),
+        });
+        let rest = Unattributed { broken_trades: 1, ..rest };
+        assert_eq!(followed(broken), (Some((60, 0)), rest), "how many shares it had is not said");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Recovers a gateway's state from the journals of earlier starts: orders in flight, the answers that clients have,
 //! and the changes made at run time.
 
+mod client_sessions;
+mod naming;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use foldhash::HashMap;
@@ -17,18 +20,18 @@ use super::{
     config::VENUES_MAX,
     controls::{Change, Controls},
     outstanding::{OutstandingLimits, OutstandingOrders},
-    positions::{Executed, Positions},
+    positions::{Executed, ExecutedShares, Positions},
     unreachable_orders::{Stranded, Why},
     unsolicited_cancels::Expiry,
     upstream::Resume,
     venue_record::{Endpoint, Venues, of_endpoint_record, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
-    worker_message::{
-        Reject, of_home, of_sent_key, of_session_key, of_session_record, pack_sequence, session_key,
-        unpack_sequence,
-    },
+    worker_message::{Reject, of_home, of_sent_key, of_session_key, of_session_record, unpack_sequence},
 };
 use crate::orders::{KnownNumbers, Record, RecordKind};
+
+use client_sessions::ClientSessions;
+use naming::Naming;
 
 /// A sent message from its journal: an order, or a message about one.
 struct Sent {
@@ -287,6 +290,7 @@ pub(super) struct Recovering<'c> {
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
     controls: Controls,
     is_empty: bool,
+    clients: ClientSessions,
 }
 
 /// The initial state of a gateway's workers.
@@ -301,6 +305,8 @@ pub(super) struct Recovered {
     pub(super) open: Vec<(AccountId, Restored)>,
     /// The executions of each account.
     pub(super) executed: HashMap<AccountId, Executed>,
+    /// Their executed shares.
+    pub(super) executed_shares: ExecutedShares,
     /// See [`Positions::prices`].
     pub(super) prices: Vec<(Symbol, u64)>,
     /// Open orders that cannot continue with this configuration.
@@ -320,6 +326,8 @@ impl Recovered {
         self.unsent.retain(|(account, _)| is_there(*account));
         self.open.retain(|(account, _)| is_there(*account));
         self.executed.retain(|account, _| is_there(*account));
+        self.executed_shares.positions.retain(|position| is_there(position.account));
+        self.executed_shares.unattributed.retain(|(account, _)| is_there(*account));
         self.expired.retain(|(_, expiry)| is_there(expiry.origin.account));
     }
 
@@ -382,6 +390,7 @@ impl<'c> Recovering<'c> {
             accounts,
             controls,
             is_empty: true,
+            clients: ClientSessions::default(),
         }
     }
 
@@ -398,6 +407,9 @@ impl<'c> Recovering<'c> {
     /// Processes one record.
     pub(super) fn take(&mut self, record: &Record<'_>) {
         self.is_empty = false;
+        if self.is_of_ended_session(record) {
+            return;
+        }
         match record.kind {
             RecordKind::Inbound { account, upstream, raw } => {
                 self.inbound(record, account, upstream, raw);
@@ -575,6 +587,26 @@ impl<'c> Recovering<'c> {
         session.catch_up(&mut self.early);
     }
 
+    /// Records that a client has a message of an exchange. Returns its place, and its number in the session there.
+    fn note_heard(
+        &mut self,
+        worker: u16,
+        account: AccountId,
+        upstream_sequence: u64,
+    ) -> Option<(SessionId, u64)> {
+        let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
+        let place = self.place_of(worker, key).filter(|_| upstream_sequence != 0)?;
+        let session = self.session(place);
+        // Zero: the gateway sent it, not the exchange.
+        if sequence > 0 {
+            let delivered = session.delivered.entry((epoch, worker, account)).or_default();
+            *delivered = sequence.max(*delivered);
+            let kept = session.kept.entry((epoch, worker)).or_default();
+            *kept = sequence.max(*kept);
+        }
+        Some((place, sequence))
+    }
+
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
         let number = outbound_user_ref_num(message);
         if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
@@ -587,16 +619,7 @@ impl<'c> Recovering<'c> {
         if upstream_sequence == 0 {
             return;
         }
-        let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
-        let Some(place) = self.place_of(worker, key) else { return };
-        let session = self.session(place);
-        // Zero: the gateway sent it, not the exchange.
-        if sequence > 0 {
-            let delivered = session.delivered.entry((epoch, worker, account)).or_default();
-            *delivered = sequence.max(*delivered);
-            let kept = session.kept.entry((epoch, worker)).or_default();
-            *kept = sequence.max(*kept);
-        }
+        let Some((place, sequence)) = self.note_heard(worker, account, upstream_sequence) else { return };
         let Some(number) = number else { return };
         let report = SentReport { raw: message, is_end: sequence == 0 };
         let is_it = |session: &Session| session.outstanding.knows(account, number);
@@ -634,16 +657,17 @@ impl<'c> Recovering<'c> {
 
     /// Returns the initial state of the workers. `feeds` says for which homes an upstream session has answers.
     /// `gives_up`: orders that cannot continue with this configuration expire.
-    pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
+    pub(super) fn finish(mut self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
+        let executed_shares = self.positions.executed_shares();
         let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
-        let configured = self.configured;
+        let (configured, is_over) = (self.configured, self.clients.are_over());
         let orders = &self.positions.orders;
         // The order in which the workers' journals were read does not matter.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
             unsent.is_certain || last.is_none_or(|last| number > last)
         });
-        let mut naming = Naming { all: &self.venues, venues: self.venues[..limits.len()].to_vec() };
+        let mut naming = Naming::new(&self.venues, limits.len(), is_over);
         let mut expired = Vec::new();
         for (place, mut session) in self.former {
             session.finish_orders(&mut early);
@@ -665,9 +689,13 @@ impl<'c> Recovering<'c> {
             session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
             // For these it is unknown whether they are open.
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {
+                if is_over {
+                    session.leave_orders(limits[*venue]);
+                }
                 continue;
             }
             let why = |key: Key| match orders.get(&key) {
+                _ if is_over => Some(Why::Session),
                 _ if *worker >= workers => Some(Why::Worker(*worker)),
                 _ if *venue >= limits.len() => Some(Why::Venue),
                 _ if key.0 as usize >= configured => Some(Why::Account),
@@ -684,10 +712,7 @@ impl<'c> Recovering<'c> {
             }
             stranded.extend(found);
         }
-        let mut open = Vec::new();
-        for session in sessions.values() {
-            open.extend(session.open(orders));
-        }
+        let open = sessions.values().flat_map(|session| session.open(orders)).collect();
         sessions.retain(|(worker, venue), _| *worker < workers && *venue < limits.len());
         Recovered {
             sessions: sessions.into_values().map(|session| (session.outstanding, session.resume)).collect(),
@@ -696,6 +721,7 @@ impl<'c> Recovering<'c> {
             open,
             prices: self.positions.prices(),
             executed: self.positions.executed,
+            executed_shares,
             stranded,
             expired,
             venues: naming.venues,
@@ -728,36 +754,6 @@ fn session_of<'s>(
     }
     let former = former.iter_mut().rev().find(|(of, former)| *of == place && is_it(former));
     Some(former.map_or(current, |(_, former)| former))
-}
-
-/// The naming of venues in records from now on.
-struct Naming<'a> {
-    /// All venues that the journals name.
-    all: &'a [String],
-    /// The configured venues, followed by others that are needed.
-    venues: Vec<String>,
-}
-
-impl Naming<'_> {
-    /// Adds the expired orders of a session.
-    fn add(
-        &mut self,
-        (worker, venue): SessionId,
-        session: &Session,
-        expiries: Vec<Expiry>,
-        to: &mut Vec<(u64, Expiry)>,
-    ) {
-        if expiries.is_empty() {
-            return;
-        }
-        let name = &self.all[venue];
-        let number = self.venues.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.venues.push(name.clone());
-            self.venues.len() - 1
-        });
-        let of = pack_sequence(session_key(worker, number), session.resume.epoch, 0);
-        to.extend(expiries.into_iter().map(|expiry| (of, expiry)));
-    }
 }
 
 /// The new number in a client's message: of an order or a replacement.

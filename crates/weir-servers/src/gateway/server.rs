@@ -1,7 +1,7 @@
 //! Starts a gateway, and shows it to other threads.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     io,
     rc::Rc,
     sync::{
@@ -38,8 +38,9 @@ use super::{
     notices::{Begun, Notices},
     orders_of_other_workers::OrdersElsewhere,
     outstanding::{OutstandingLimits, OutstandingOrders},
-    positions::Executed,
+    positions::{Executed, ExecutedShares},
     pre_trade_checks::{Checks, new_risk},
+    queries::{self, Asker, Query},
     recovery::{Moment, Recovered, Recovering},
     reference_prices, undelivered_bounds, unreachable_orders,
     unsolicited_cancels::{Expiry, Untold},
@@ -87,6 +88,7 @@ pub(super) struct GatewayState {
     hops: Vec<Arc<Hops>>,
     handoff: Vec<Arc<HandoffCounters>>,
     pub(super) commander: Commander,
+    pub(super) asker: Asker,
 }
 
 impl GatewayState {
@@ -143,10 +145,13 @@ struct WorkerInit {
     port: Port<WorkerMessage>,
     sessions: Vec<(OutstandingOrders, Resume)>,
     requests: MailboxReceiver<CommandRequest>,
+    queries: MailboxReceiver<Query>,
     unsent: Vec<(AccountId, Reject)>,
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
     elsewhere: OrdersElsewhere,
+    /// Of its own accounts.
+    executed_shares: ExecutedShares,
 }
 
 /// A gateway that has not started yet.
@@ -181,6 +186,8 @@ impl Prepared {
         let ports = handoff::group::<WorkerMessage>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
+        let (askers, mut questions): (Vec<_>, VecDeque<_>) =
+            (0..workers).map(|_| mailbox(queries::WAITING_MAX)).unzip();
         let venues = config.venues.len();
         let counters = common.counters.clone();
         let elsewhere = recovered.elsewhere(venues, |account| common.sender_of(account));
@@ -189,21 +196,25 @@ impl Prepared {
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
             commander: Commander::new(recovered.controls, senders).with_counters(counters),
+            asker: Asker::new(askers),
             config,
         });
         let mut sessions = recovered.sessions.into_iter();
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
         let inits = workers_parts.map(|(worker, ((port, requests), risk))| {
+            let queries = questions.pop_front()?;
             let own = |(account, _): &&(AccountId, Reject)| account.0 as usize % workers == worker;
             let is_own = |(_, expiry): &&(u64, Expiry)| usize::from(expiry.origin.home) == worker;
             Some(WorkerInit {
                 port,
                 sessions: sessions.by_ref().take(venues).collect(),
                 requests,
+                queries,
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
                 expired: recovered.expired.iter().filter(is_own).copied().collect(),
                 risk,
                 elsewhere: elsewhere_of(&elsewhere, workers, worker),
+                executed_shares: recovered.executed_shares.of_home(workers, worker),
             })
         });
         let inits = inits.collect();
@@ -251,9 +262,11 @@ fn read_journals(
         let controls = Controls::of_file(&config.limits, &config.account_limits);
         let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls, now)
             .of_accounts(configured)
-            .with_endpoints(common.endpoints.clone());
+            .with_endpoints(common.endpoints.clone())
+            .with_numbers_that_restart(config.numbers_restart);
         let recovery = recover_with_removed(&orders_config(config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
+        recovering.set_current_session(recovery.generation());
         let feeds = |worker, home| common.feeds(worker, home);
         (recovery, recovering.finish(feeds, config.expire_unreachable))
     };
@@ -438,8 +451,9 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
         !super::simulated_days::is_planted(super::simulated_days::Plant::LostNumberIgnored);
     OrdersConfig {
         session: config.session,
-        numbers_go_on: true,
+        numbers_go_on: !config.numbers_restart,
         journals_each_number,
+        logins: config.logins,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
         journal_segment_bytes: config.journal_segment_bytes,
         journal_faults: config.journal_faults,
@@ -532,7 +546,8 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
 
 /// Creates a worker's part and starts it.
 fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit) -> io::Result<Rc<Gateway>> {
-    let WorkerInit { port, sessions, requests, unsent, expired, risk, elsewhere } = init;
+    let WorkerInit { port, sessions, requests, queries, unsent, expired, risk, elsewhere, executed_shares } =
+        init;
     let (worker, config) = (store.worker(), &shared.config);
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
@@ -558,6 +573,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         elsewhere,
     };
     let gateway = Gateway::new(store, parts);
+    executed_shares.add_to(&mut gateway.checks.borrow_mut().positions);
     gateway.log_homes();
     for (account, reject) in unsent {
         gateway.reject_unsent(account, reject);
@@ -565,6 +581,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();
     gateway.keep(spawn(obey(Rc::clone(&gateway), requests)));
+    gateway.keep(spawn(queries::answer(Rc::clone(&gateway), queries)));
     let (telling, untold) = (Rc::clone(&gateway), Untold::new(expired.into()));
     gateway.keep(spawn(async move { telling.expire(&untold).await }));
     Ok(gateway)
@@ -715,9 +732,15 @@ impl GatewayControl {
     /// Ends the session of this name with clients, and with it the gateway.
     ///
     /// # Errors
-    /// As [`OrdersControl::end_session`].
+    /// As [`OrdersControl::end_session`]; also if an order is open and order numbers begin with 1 in the next session.
     pub fn end_session(&self, name: &str) -> Result<(), String> {
+        self.check_no_orders()?;
         self.orders.end_session(name)
+    }
+
+    /// The configured venues, in order.
+    pub(super) fn venues(&self) -> &[String] {
+        &self.shared.common.venues
     }
 
     pub(super) fn account(&self, name: &str) -> Result<AccountId, String> {
@@ -740,6 +763,7 @@ impl GatewayControl {
             lines_left_out: count(|counters| &counters.lines_left_out),
             without_order: count(|counters| &counters.without_order),
             too_long: count(|counters| &counters.too_long),
+            cancels_limited: count(|counters| &counters.cancels_limited),
             resent: count(|counters| &counters.resent),
             upstreams_lost: count(|counters| &counters.upstreams_lost),
             open_orders: count(|counters| &counters.open_orders),

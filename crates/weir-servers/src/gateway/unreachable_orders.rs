@@ -31,6 +31,8 @@ pub(super) enum Why {
     Worker(usize),
     /// The account.
     Account,
+    /// The session with clients, after which order numbers begin with 1.
+    Session,
     /// The route of this symbol to the venue.
     Route(Symbol),
     /// The venue's address.
@@ -54,6 +56,8 @@ impl fmt::Display for Why {
         match self {
             Self::Venue => formatter.write_str("the venue is not configured"),
             Self::Account => formatter.write_str("the account is not configured"),
+            Self::Session => formatter
+                .write_str("its session with clients has ended, and order numbers begin with 1 again"),
             Self::Worker(worker) => write!(formatter, "there is no worker {worker}"),
             Self::Route(symbol) => write!(formatter, "{symbol} has another route"),
             Self::Address { from, to } => write!(formatter, "the venue was at {from} and is at {to} now"),

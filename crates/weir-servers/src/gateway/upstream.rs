@@ -8,12 +8,13 @@
 
 mod login;
 mod mass_cancel;
+mod operator_cancel;
 mod orphaned_orders;
 mod sender;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
@@ -52,6 +53,7 @@ use super::{
 use crate::journal::Lsn;
 
 use mass_cancel::PendingMassCancel;
+pub(super) use operator_cancel::Cancelling;
 use sender::Waiting;
 pub(super) use sender::send;
 
@@ -184,6 +186,8 @@ pub(super) struct Upstream {
     /// By account, the cancels of its orders, which are repeated until none of these is open: a cancel may be lost
     /// with the connection. No account stands for all accounts.
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
+    /// Numbers of orders that an operator cancelled; see `operator_cancel`.
+    operator_cancels: RefCell<BTreeSet<u32>>,
     /// Orders that have ended here and have to be reported to clients.
     pub(super) untold: Untold,
     /// Orders were not resent, because they were too old or are to be cancelled: see `refuse_stale`. Or it is unknown
@@ -235,6 +239,7 @@ impl Upstream {
             delivered: resume.delivered,
             lsn: Cell::new(0),
             mass_cancels: RefCell::default(),
+            operator_cancels: RefCell::default(),
             untold: Untold::default(),
             stale: Cell::default(),
             taken_back: Cell::new(0),

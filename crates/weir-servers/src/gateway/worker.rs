@@ -293,14 +293,31 @@ impl Gateway {
                 }
                 outcome?;
             }
-            Inbound::Modify(modify) => self.checks.borrow().risk.check_modify(account, modify)?,
-            Inbound::Cancel(_) | Inbound::AccountQuery => {}
+            Inbound::Modify(modify) => {
+                self.count_cancel(account, now)?;
+                self.checks.borrow().risk.check_modify(account, modify)?;
+            }
+            Inbound::Cancel(_) => self.count_cancel(account, now)?,
+            Inbound::AccountQuery => {}
         }
         if raw.len() > MESSAGE_BYTES_MAX {
             self.counters.too_long.add(1);
             return Err(reject_reason::PROCESSING_ERROR);
         }
         Ok(())
+    }
+
+    /// Counts a cancel or a modification: its only limit is its rate.
+    #[inline]
+    fn count_cancel(&self, account: AccountId, now: Instant) -> Result<(), u16> {
+        let outcome = self.checks.borrow_mut().risk.count_cancel(now.as_nanos(), account);
+        if outcome.is_err() {
+            self.counters.cancels_limited.add(1);
+            if self.checks.borrow_mut().risk.must_drop(account) {
+                self.store.disconnect(account);
+            }
+        }
+        outcome
     }
 
     /// Hands an order to the sending worker.
@@ -339,11 +356,7 @@ impl Gateway {
         {
             return Err(reject_reason::DESTINATION_CLOSED);
         }
-        let log = |number: u32| {
-            self.name_venues();
-            self.log_home(upstream, origin.home);
-            self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
-        };
+        let log = |number: u32| self.log_sent(upstream, origin, raw, number);
         if upstream.send(*origin, raw, log)? { Ok(()) } else { self.come_to_nothing(raw) }
     }
 

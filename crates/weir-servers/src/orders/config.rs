@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
-use super::{lines::Lines, password_verifier};
+use super::{lines::Lines, login_attempts::LoginLimits, password_verifier};
 use crate::journal::{
     Level, SEGMENT_BYTES_DEFAULT,
     faults::{Operation, Verdict},
@@ -60,6 +60,8 @@ pub struct OrdersConfig {
     pub unauthenticated_max: usize,
     /// Most of these from one address, as defined by [`counted_as`](weir_proto::client::counted_as).
     pub unauthenticated_per_address_max: usize,
+    /// When wrong passwords slow logins down and lock them.
+    pub logins: LoginLimits,
     /// The folder of the journal and its level of durability; `None`, or level `none`: there is no journal.
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
@@ -101,6 +103,7 @@ impl OrdersConfig {
             stall_replay: Duration::from_secs(30),
             unauthenticated_max: 4096,
             unauthenticated_per_address_max: 1024,
+            logins: LoginLimits::OFF,
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             retained_bytes_max: 256 << 10,

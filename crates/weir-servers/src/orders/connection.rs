@@ -1,6 +1,8 @@
 //! One connection, from its arrival to its end: the login on the worker where it arrived, everything else on the home
 //! of its account.
 
+mod greeting;
+
 use std::{
     future::{Future, poll_fn},
     net::IpAddr,
@@ -25,19 +27,17 @@ use weir_proto::{
 use weir_trading::{AccountId, NumberVerdict};
 
 use super::{
-    Application, CutOff,
+    Application, CutOff, LastEnding,
     account::Slot,
     admission,
     counters::AccountCells,
-    password_verifier,
     session::{End, Next, Session},
     store::SessionStore,
     worker::{Arrival, Worker},
 };
 use crate::connection_timer::ConnectionTimer;
 
-/// How long after a login its refusal is sent, for any reason and however long the check took.
-const REFUSAL_DELAY: Duration = Duration::from_millis(250);
+use greeting::greet;
 
 /// How long a client may take to notice that its connection is over.
 const LINGER: Duration = Duration::from_millis(500);
@@ -52,6 +52,9 @@ const KERNEL_SEND_BYTES: usize = 64 << 10;
 
 /// The text for clients, in a debug packet, when nothing can be acknowledged any more.
 const JOURNAL_FAILED: &[u8] = b"the journal has failed: orders are neither taken nor answered any more";
+
+/// The text for a client whose connection an operator ends.
+const ENDED_BY_OPERATOR: &[u8] = b"this connection is ended by an operator";
 
 /// How often a drain checks for its end.
 const DRAIN_LOOK: Duration = Duration::from_millis(1);
@@ -71,10 +74,12 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     if home == store.worker() {
         join(store, arrival).await;
     } else {
+        let (account, address) = (arrival.account, arrival.address);
         // A connection that fails while it moves has ended.
         let Ok(arrival) = arrival.pack().await else { return };
         if !store.shared.send(home, arrival) {
             store.counters().count_login("home_busy");
+            store.note_ending(account, LastEnding::Refused("home_busy"), address);
         }
     }
 }
@@ -89,77 +94,6 @@ fn introduce(store: &SessionStore, stream: Stream) -> Option<(Stream, Option<IpA
     // If the kernel refuses, its maximum is smaller, which is fine too.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, KERNEL_SEND_BYTES);
     Some((Stream::from_descriptor(socket).ok()?, address))
-}
-
-/// Waits for the login and verifies it. `None`: the connection has ended.
-async fn greet(
-    store: &SessionStore,
-    stream: Stream,
-    address: Option<IpAddr>,
-    began: Instant,
-) -> Option<Arrival<Stream>> {
-    let config = &store.shared.config;
-    let mut rules = ServerSession::new(began.as_nanos(), config.timing);
-    let mut deframer = Deframer::new(config.payload_bytes_max);
-    let until = Instant::from_nanos(rules.deadline_ns());
-    let mut deadline = ConnectionTimer::new();
-    let (login, rest) = loop {
-        let lease = match deadline.until(until, stream.recv()).await {
-            Some(Ok(Some(lease))) => lease,
-            Some(Ok(None) | Err(_)) => return None,
-            None => {
-                store.counters().count_login("no_login");
-                return None;
-            }
-        };
-        match first_login(&mut deframer, &mut rules, &lease, store.tick()) {
-            Ok(Some((login, consumed))) => break (login, lease[consumed..].to_vec()),
-            Ok(None) => {}
-            Err(error) => {
-                store.counters().count_protocol_error(error.kind());
-                deadline.until(until, say_last(&stream, &fault(error.kind()))).await;
-                return None;
-            }
-        }
-    };
-    let came = store.now();
-    let account = store.account_named(&login.username);
-    // An unknown name takes as long as a known one.
-    let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
-    let verdict = match &store.shared.verifier {
-        Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
-        None => Some(Ok(password_verifier::verify(&hash, &login.password))),
-    };
-    let label = match (verdict, account) {
-        (Some(Ok(true)), Some(account)) => return Some(Arrival { socket: stream, account, login, rest }),
-        (Some(Ok(_)), _) => {
-            store.counters().count_login("not_authorised");
-            time::sleep_until(came + REFUSAL_DELAY).await;
-            refuse(stream, LoginReject::NotAuthorised).await;
-            return None;
-        }
-        (Some(Err(password_verifier::Busy)), _) => "verifier_busy",
-        (None, _) => "verification_late",
-    };
-    store.counters().count_login(label);
-    None
-}
-
-/// Looks for a login at the start of a client's bytes, and returns where it ends.
-fn first_login(
-    deframer: &mut Deframer,
-    rules: &mut ServerSession,
-    bytes: &[u8],
-    now: Instant,
-) -> Result<Option<(LoginRequest, usize)>, ProtocolError> {
-    let mut rest = bytes;
-    while let Some(frame) = deframer.next(&mut rest)? {
-        match rules.on_packet(now.as_nanos(), ClientPacket::parse(frame)?)? {
-            ServerInput::Login(login) => return Ok(Some((login, bytes.len() - rest.len()))),
-            ServerInput::Message(_) | ServerInput::Logout | ServerInput::Nothing => {}
-        }
-    }
-    Ok(None)
 }
 
 /// The only packet of a connection that is refused.
@@ -187,12 +121,13 @@ async fn linger(stream: &Stream) {
 
 /// Connects a client with a valid password to its account, on the account's home, and serves it to its end.
 pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
-    let Arrival { socket: stream, account, login, rest } = arrival;
+    let Arrival { socket: stream, account, login, address, rest } = arrival;
     let slot = store.slot(account);
     let next = match place(&store, slot, &login).await {
         Ok(next) => next,
         Err(label) => {
             store.counters().count_login(label);
+            store.note_ending(account, LastEnding::Refused(label), address);
             return refuse(stream, LoginReject::SessionNotAvailable).await;
         }
     };
@@ -224,7 +159,8 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     drop(connection);
     match ending {
         Ending::Drained => ending = finish(&store, slot, &session).await,
-        Ending::CutOff(CutOff::JournalFailed) => tell_failure(&store, &session).await,
+        Ending::CutOff(CutOff::JournalFailed) => tell_end(&store, &session, JOURNAL_FAILED).await,
+        Ending::CutOff(CutOff::Operator) => tell_end(&store, &session, ENDED_BY_OPERATOR).await,
         _ => {}
     }
     let is_told = match ending {
@@ -239,6 +175,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
         store.room().await;
     }
     leave(&store, slot);
+    store.note_ending(account, ending.as_last(), address);
     count_ending(&store, ending);
     application.on_disconnect(account);
     if is_told {
@@ -366,11 +303,10 @@ async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> End
     Ending::Drained
 }
 
-/// The journal has failed: says so to a client that has received everything it may be sent. This acknowledges
-/// nothing.
-async fn tell_failure(store: &SessionStore, session: &Session) {
+/// Says why the connection ends to a client that has received everything it may be sent. This acknowledges nothing.
+async fn tell_end(store: &SessionStore, session: &Session, text: &[u8]) {
     let mut frame = Vec::new();
-    encode_frame(DEBUG, JOURNAL_FAILED, &mut frame);
+    encode_frame(DEBUG, text, &mut frame);
     if session.is_live() && session.push(&frame, store.tick()) {
         linger(&session.stream).await;
     }
@@ -401,6 +337,23 @@ enum Ending {
     CutOff(CutOff),
     /// The server drains.
     Drained,
+}
+
+impl Ending {
+    /// For operators.
+    fn as_last(self) -> LastEnding {
+        match self {
+            Self::Gone => LastEnding::Closed,
+            Self::Broken(kind) => LastEnding::Broken(kind),
+            Self::HeartbeatTimeout => LastEnding::Silent,
+            Self::CutOff(CutOff::TakenOver) => LastEnding::TakenOver,
+            Self::CutOff(CutOff::Slow) => LastEnding::Slow,
+            Self::CutOff(CutOff::Unwanted) => LastEnding::Flooding,
+            Self::CutOff(CutOff::Operator) => LastEnding::Operator,
+            Self::CutOff(CutOff::JournalFailed) => LastEnding::JournalFailed,
+            Self::Drained => LastEnding::Drained,
+        }
+    }
 }
 
 /// The result of processing received bytes.

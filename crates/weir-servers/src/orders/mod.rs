@@ -53,7 +53,9 @@ mod connection;
 mod counters;
 mod described;
 mod known_numbers;
+mod last_endings;
 mod lines;
+mod login_attempts;
 mod password_verifier;
 mod records;
 mod recovery;
@@ -75,7 +77,9 @@ pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo
 pub use config_file::ConfigError;
 pub use counters::NodeCounters;
 pub use described::{Described, FieldValue, is_answer};
+pub use last_endings::{Ended, LastEnding};
 pub use lines::Lines;
+pub use login_attempts::{LoginLimits, LoginLock};
 pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
     AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
@@ -182,6 +186,8 @@ pub enum CutOff {
     Slow,
     /// The application asked for it ([`SessionStore::disconnect`]).
     Unwanted,
+    /// An operator asked for it.
+    Operator,
     /// The journal has failed: nothing can be acknowledged any more.
     JournalFailed,
 }

@@ -21,15 +21,18 @@ use std::{
 };
 
 use argon2::{
-    Algorithm, Argon2, Params, Version,
-    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+    Algorithm, Argon2, Block, Params, Version,
+    password_hash::{
+        PasswordHasher,
+        phc::{Output, PasswordHash},
+    },
 };
 use weir_engine::time::sleep;
 use weir_proto::soup::Name;
 
 use super::admission::{Admission, LimitReached, Permit};
 
-/// Threads that verify passwords. Each uses the memory that a hash requires (19 MiB by default) meanwhile.
+/// Threads that verify passwords. Each keeps the memory that a hash of the default cost requires: 19 MiB.
 pub(super) const VERIFIER_THREADS: usize = 2;
 
 /// Logins that may wait for one of them.
@@ -93,8 +96,46 @@ pub(super) fn name<const N: usize>(text: &str) -> Name<N> {
 
 /// Whether a password matches a hash. Blocks for the time that the hash requires.
 pub(super) fn verify(hash: &str, password: &Name<10>) -> bool {
+    verify_in(hash, password, &mut Scratch::default())
+}
+
+/// Memory for verifications, one after the other. Each needs 19 MiB at the default cost; an allocator that gets them
+/// back keeps them too, but not always for the next one, so that a server would grow with its logins.
+#[derive(Default)]
+struct Scratch(Vec<Block>);
+
+impl Scratch {
+    /// Memory for this many blocks. It is kept for later, unless that would be more than a hash of ours needs.
+    fn with<T>(&mut self, blocks: usize, work: impl FnOnce(&mut [Block]) -> T) -> T {
+        if blocks > Params::DEFAULT.block_count() {
+            return work(&mut vec![Block::new(); blocks]);
+        }
+        if self.0.len() < blocks {
+            self.0.resize(blocks, Block::new());
+        }
+        work(&mut self.0[..blocks])
+    }
+}
+
+fn verify_in(hash: &str, password: &Name<10>, scratch: &mut Scratch) -> bool {
     let Ok(hash) = PasswordHash::new(hash) else { return false };
-    Argon2::default().verify_password(password.folded().as_str().as_bytes(), &hash).is_ok()
+    let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else { return false };
+    let version = hash.version.map_or(Ok(Version::default()), Version::try_from);
+    let (Ok(algorithm), Ok(version), Ok(params)) =
+        (Algorithm::try_from(hash.algorithm.as_str()), version, Params::try_from(&hash))
+    else {
+        return false;
+    };
+    let mut output = [0; Output::MAX_LENGTH];
+    let Some(output) = output.get_mut(..expected.len()) else { return false };
+    let blocks = params.block_count();
+    let argon = Argon2::new(algorithm, version, params);
+    let password = password.folded();
+    let hashed = scratch.with(blocks, |memory| {
+        argon.hash_password_into_with_memory(password.as_str().as_bytes(), salt.as_ref(), output, memory)
+    });
+    // Outputs are compared in constant time.
+    hashed.is_ok() && Output::new(output).is_ok_and(|output| output == *expected)
 }
 
 struct Job {
@@ -203,6 +244,7 @@ impl Verifier {
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
+    let mut scratch = Scratch::default();
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
@@ -210,7 +252,7 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
             // The login's task is gone.
             continue;
         }
-        job.answer.give(verify(&job.hash, &job.password));
+        job.answer.give(verify_in(&job.hash, &job.password, &mut scratch));
     }
 }
 
@@ -238,6 +280,25 @@ mod tests {
         }
         assert_ne!(hash, hash_password("Secret-1").expect("it can be sent"), "salts differ");
         assert!(verify(&demo_hash(), &name("demo")));
+    }
+
+    #[test]
+    fn verifications_share_their_memory_and_a_costly_one_leaves_none() {
+        let mut scratch = Scratch::default();
+        let hash = hash_password("SECRET-1").expect("it can be sent");
+        let mut places = Vec::new();
+        for password in ["SECRET-1", "SECRET-2", "secret-1"] {
+            let is_right = verify_in(&hash, &name(password), &mut scratch);
+            assert_eq!(is_right, password.eq_ignore_ascii_case("SECRET-1"), "{password}");
+            assert!(verify_in(&demo_hash(), &name("demo"), &mut scratch), "a hash that needs less");
+            places.push((scratch.0.as_ptr(), scratch.0.len()));
+        }
+        assert_eq!(places, vec![(scratch.0.as_ptr(), Params::DEFAULT.block_count()); 3]);
+        let params = Params::new(2 * Params::DEFAULT_M_COST, 1, 1, None).expect("it is allowed");
+        let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let costly = super::hash(&argon, b"SECRET-1", b"as others have it").expect("it is hashed");
+        assert!(verify_in(&costly, &name("secret-1"), &mut scratch));
+        assert_eq!(scratch.0.len(), Params::DEFAULT.block_count());
     }
 
     #[test]

@@ -128,8 +128,10 @@ struct Found {
     numbered_in: u16,
     in_session: u32,
     used_before: u32,
-    /// The known numbers of all sessions.
+    /// The known numbers of all sessions; of the last one if each begins with 1.
     known: KnownNumbers,
+    /// Numbers begin with 1 in each session.
+    restarts: bool,
     entries: Vec<Entry>,
     /// The journal and the number of the previous record.
     before: Option<(u16, u64)>,
@@ -259,7 +261,7 @@ impl Recovery {
         }
         let account = AccountId(self.accounts.len() as u32);
         names.known.insert(name, account);
-        self.accounts.push(Found::default());
+        self.accounts.push(Found { restarts: !self.numbers_go_on, ..Found::default() });
         self.removed.push(name);
         Ok(Some(account))
     }
@@ -334,6 +336,9 @@ impl Found {
             self.used_before = self.used_before.max(number);
         }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
+        if self.restarts && generation != self.numbered_in {
+            return;
+        }
         if self.known.last() == 0 && number > FIRST_NUMBER_MAX {
             self.known = KnownNumbers::through(number);
         } else {
@@ -347,6 +352,9 @@ impl Found {
             self.numbered_in = generation;
             self.in_session = 0;
             self.used_before = self.account.user_ref_num;
+            if self.restarts {
+                self.known = KnownNumbers::default();
+            }
         }
     }
 
@@ -413,7 +421,11 @@ fn recover_accounts(
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<Recovery, OrdersRecoverError> {
     let mut recovery = Recovery {
-        accounts: config.accounts.iter().map(|_| Found::default()).collect(),
+        accounts: config
+            .accounts
+            .iter()
+            .map(|_| Found { restarts: !config.numbers_go_on, ..Found::default() })
+            .collect(),
         numbers_go_on: config.numbers_go_on,
         journals_each_number: config.journals_each_number,
         ..Recovery::default()
@@ -470,6 +482,17 @@ mod tests {
                 found.raise(number, generation);
             }
             assert_eq!((found.used_before, found.in_session), (9, 12), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_ended_sessions_are_not_known_if_each_begins_with_1() {
+        for (restarts, expected) in [(true, [false, true, false]), (false, [true, true, true])] {
+            let mut found = Found { restarts, ..Found::default() };
+            for (number, generation) in [(1, 0), (7, 0), (2, 1), (3, 0)] {
+                found.raise(number, generation);
+            }
+            assert_eq!([1, 2, 3].map(|number| found.known.has(number)), expected, "{restarts}");
         }
     }
 

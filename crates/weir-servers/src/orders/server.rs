@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     io,
+    net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -24,10 +25,10 @@ use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionS
 use weir_trading::AccountId;
 
 use super::{
-    Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
+    Application, Ended, LoginLock, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
     config::ACCOUNTS_MAX,
     connection,
-    counters::{NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
+    counters::{AccountCells, NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
     recover,
     worker::{OrdersState, ServerShape, Worker, session_name},
 };
@@ -201,6 +202,33 @@ impl OrdersControl {
         errors.chain(numbers).map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
+    /// The logins that are locked after too many wrong passwords.
+    pub fn login_locks(&self) -> Vec<LoginLock> {
+        self.shared.login_attempts.locks(monotonic().as_nanos())
+    }
+
+    /// Forgets the wrong passwords that `is_asked` selects by account and address; an address has no account. Returns
+    /// how many locks that ends.
+    pub fn unlock_logins(&self, is_asked: impl Fn(Option<AccountId>, Option<IpAddr>) -> bool) -> usize {
+        self.shared.login_attempts.unlock(monotonic().as_nanos(), is_asked)
+    }
+
+    /// The session of an account, if it is logged in.
+    pub fn session_of(&self, account: AccountId) -> Option<SessionStats> {
+        let index = account.0 as usize;
+        let is_open = self.shared.cells.get(index)?.state.get() != AccountCells::AWAY;
+        is_open.then(|| session_stats(&self.shared, index))
+    }
+
+    /// Accounts from this one on that are not logged in and were since the start, or wanted to be: at most so many.
+    pub fn away(&self, from: AccountId, count_max: usize) -> Vec<(AccountId, Ended)> {
+        let cells = &self.shared.cells;
+        let is_away = |account: AccountId| {
+            cells.get(account.0 as usize).is_some_and(|cells| cells.state.get() == AccountCells::AWAY)
+        };
+        self.shared.last_endings.list(from, count_max, is_away)
+    }
+
     /// Lines for operators, as they occur. They are few, and some are lost if they are not taken. Available once.
     pub fn lines(&self) -> Option<mpsc::Receiver<String>> {
         self.shared.config.lines.take()
@@ -278,6 +306,20 @@ impl OrdersControl {
     }
 }
 
+/// The session of the account with this index.
+fn session_stats(shared: &OrdersState, index: usize) -> SessionStats {
+    let cells = &shared.cells[index];
+    SessionStats {
+        account: shared.config.accounts[index].name.to_string(),
+        worker: (index % shared.workers) as u32,
+        state: cells.state_name().into(),
+        sequence_sent: cells.sequence_sent.get(),
+        sequence_last: cells.sequence_last.get(),
+        user_ref_num: cells.user_ref_num.get() as u32,
+        queued_bytes: cells.queued_bytes.get(),
+    }
+}
+
 fn node_stats(shared: &OrdersState) -> NodeStats {
     let mut stats = NodeStats {
         node: shared.config.node.into(),
@@ -291,19 +333,10 @@ fn node_stats(shared: &OrdersState) -> NodeStats {
         if state == "away" {
             continue;
         }
-        let (sent, last) = (cells.sequence_sent.get(), cells.sequence_last.get());
-        stats.backlog += last.saturating_sub(sent);
+        stats.backlog += cells.sequence_last.get().saturating_sub(cells.sequence_sent.get());
         stats.sessions_replaying += u64::from(state == "replaying");
         if stats.sessions.len() < SESSIONS_LISTED_MAX {
-            stats.sessions.push(SessionStats {
-                account: shared.config.accounts[index].name.to_string(),
-                worker: (index % shared.workers) as u32,
-                state: state.into(),
-                sequence_sent: sent,
-                sequence_last: last,
-                user_ref_num: cells.user_ref_num.get() as u32,
-                queued_bytes: cells.queued_bytes.get(),
-            });
+            stats.sessions.push(session_stats(shared, index));
         }
     }
     let handoffs = shared.handoffs();

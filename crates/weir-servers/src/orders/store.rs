@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, VecDeque},
+    net::IpAddr,
     rc::{Rc, Weak},
     sync::Arc,
 };
@@ -15,9 +16,10 @@ use weir_proto::{
 use weir_trading::{AccountId, NumberVerdict};
 
 use super::{
-    AccountConfig, Application, ApplicationKind, CutOff, NodeCounters, Recovery, Waiting,
+    AccountConfig, Application, ApplicationKind, CutOff, Ended, LastEnding, NodeCounters, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
+    last_endings::{NOT_AUTHORISED, in_words},
     lines::Budget,
     records,
     retransmit::Mark,
@@ -51,6 +53,8 @@ pub struct SessionStore {
     touched: Cell<Vec<AccountId>>,
     /// Rate limit for lines about clients that broke the protocol.
     faults: Budget,
+    /// Rate limit for lines about logins that were refused for their passwords.
+    refusals: Budget,
     /// Set when nothing can be acknowledged any more.
     failed: Cell<bool>,
     pub(super) draining: Cell<bool>,
@@ -107,6 +111,7 @@ impl SessionStore {
             undurable: RefCell::default(),
             touched: Cell::default(),
             faults: Budget::default(),
+            refusals: Budget::default(),
             failed: Cell::new(false),
             draining: Cell::new(false),
             settled: Cell::new(false),
@@ -224,6 +229,18 @@ impl SessionStore {
         }
     }
 
+    /// The same for an operator; the client is informed. Returns whether there was a connection.
+    pub(crate) fn disconnect_for_operator(&self, account: AccountId) -> bool {
+        let session = self.slot(account).state.borrow().session.clone();
+        session.inspect(|session| session.end(End::CutOff(CutOff::Operator))).is_some()
+    }
+
+    /// Records why an account is not logged in.
+    pub(super) fn note_ending(&self, account: AccountId, what: LastEnding, address: Option<IpAddr>) {
+        self.tick();
+        self.shared.last_endings.note(account, Ended { what, at_ns: self.epoch_ns(), address });
+    }
+
     /// The worker's journal; `None` at level `none`.
     pub fn journal(&self) -> Option<&Rc<Journal>> {
         self.journal.as_ref()
@@ -263,7 +280,7 @@ impl SessionStore {
     }
 
     /// Whether cancels may be accepted although other messages may not.
-    pub(super) fn takes_cancels(&self) -> bool {
+    pub(crate) fn takes_cancels(&self) -> bool {
         !self.is_failed() && self.journal.as_ref().is_none_or(|journal| journal.has_reserve())
     }
 
@@ -554,6 +571,39 @@ impl SessionStore {
         let line = || format!("worker {}: {name} broke the protocol and is cut off: {label}", self.worker);
         let times = (self.now().as_nanos(), Budget::EVERY_NS);
         self.faults.tell(&self.shared.config.lines, times, line);
+    }
+
+    /// Handles a login with a wrong password, or of an unknown account: counts it, and leaves a line for operators.
+    #[cold]
+    pub(super) fn note_refused(&self, name: &Name<6>, address: Option<IpAddr>, label: &'static str) {
+        self.counters.count_login(label);
+        let account = self.account_named(name);
+        if let Some(account) = account {
+            self.note_ending(account, LastEnding::Refused(label), address);
+        }
+        let line = || {
+            let from = address.map_or_else(String::new, |address| format!(" from {address}"));
+            let why = match (account, label) {
+                (None, NOT_AUTHORISED) => "there is no such account",
+                _ => in_words(label),
+            };
+            format!("worker {}: the login of \"{name}\"{from} is refused: {why}", self.worker)
+        };
+        let times = (self.now().as_nanos(), Budget::EVERY_NS);
+        self.refusals.tell(&self.shared.config.lines, times, line);
+    }
+
+    /// Logins of this name, or from this address, are locked from now on: leaves a line for operators. There is at most
+    /// one for each lock.
+    #[cold]
+    pub(super) fn note_locked(&self, name: &Name<6>, address: Option<IpAddr>) {
+        let from = address.map_or_else(String::new, |address| format!(" from {address}"));
+        let lock_s = self.shared.config.logins.lock.as_secs();
+        self.shared.config.lines.leave(format!(
+            "worker {}: logins of \"{name}\"{from} are locked for {lock_s} s after too many wrong passwords; `weir ctl \
+             unlock` ends that",
+            self.worker
+        ));
     }
 
     /// Ignores a message with this number. Usually it is a retransmission, and need not be reported. With a number of

@@ -5,6 +5,7 @@ use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
     io,
+    net::IpAddr,
     os::fd::OwnedFd,
     pin::pin,
     rc::Rc,
@@ -35,6 +36,8 @@ use super::{
     admission::Admission,
     connection,
     counters::{AccountCells, ProtocolErrors},
+    last_endings::LastEndings,
+    login_attempts::LoginAttempts,
     password_verifier::{VERIFIER_THREADS, Verifier, WAITING_MAX},
     records,
     session::End,
@@ -53,6 +56,8 @@ pub(super) struct Arrival<S> {
     pub(super) socket: S,
     pub(super) account: AccountId,
     pub(super) login: LoginRequest,
+    /// Its address, if it has an Internet address.
+    pub(super) address: Option<IpAddr>,
     /// Bytes received behind the login.
     pub(super) rest: Vec<u8>,
 }
@@ -60,18 +65,18 @@ pub(super) struct Arrival<S> {
 impl Arrival<Stream> {
     /// Takes the connection out of this worker's runtime.
     pub(super) async fn pack(self) -> io::Result<Arrival<OwnedFd>> {
-        let Self { socket, account, login, mut rest } = self;
+        let Self { socket, account, login, address, mut rest } = self;
         let (socket, received) = socket.into_parts().await?;
         rest.extend_from_slice(&received);
-        Ok(Arrival { socket, account, login, rest })
+        Ok(Arrival { socket, account, login, address, rest })
     }
 }
 
 impl Arrival<OwnedFd> {
     /// Puts the connection into this worker's runtime.
     fn unpack(self) -> io::Result<Arrival<Stream>> {
-        let Self { socket, account, login, rest } = self;
-        Ok(Arrival { socket: Stream::from_descriptor(socket)?, account, login, rest })
+        let Self { socket, account, login, address, rest } = self;
+        Ok(Arrival { socket: Stream::from_descriptor(socket)?, account, login, address, rest })
     }
 }
 
@@ -127,6 +132,8 @@ pub(super) struct OrdersState {
     /// The drain ends the session, by an explicit request.
     pub(super) ends_session: AtomicBool,
     pub(super) protocol_errors: ProtocolErrors,
+    pub(super) last_endings: LastEndings,
+    pub(super) login_attempts: LoginAttempts,
     names: HashMap<Name<6>, AccountId>,
     commands: Vec<MailboxSender<Command>>,
     inboxes: Mutex<Vec<Option<MailboxReceiver<Command>>>>,
@@ -179,6 +186,8 @@ impl OrdersState {
             barrier: Barrier::default(),
             ends_session: AtomicBool::new(false),
             protocol_errors: ProtocolErrors::default(),
+            last_endings: LastEndings::default(),
+            login_attempts: LoginAttempts::new(config.logins),
             names: config.names(),
             commands,
             inboxes: Mutex::new(inboxes.into_iter().map(Some).collect()),

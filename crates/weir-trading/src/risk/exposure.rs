@@ -23,6 +23,8 @@ pub(super) struct OpenOrder {
     pub(super) account: AccountId,
     pub(super) user_ref_num: u32,
     pub(super) symbol: Symbol,
+    /// As in its message.
+    pub(super) side: u8,
     /// The price at which a share is counted.
     pub(super) price: u64,
     pub(super) leaves: u32,
@@ -51,8 +53,21 @@ pub(super) fn value(price: u64, shares: u32) -> u64 {
 pub(super) struct Change {
     pub(super) more: u64,
     pub(super) less: u64,
-    /// A trade: its price is the symbol's price now.
-    pub(super) traded: Option<(Symbol, u64)>,
+    /// An execution of a known order: its price is the symbol's price now.
+    pub(super) traded: Option<Trade>,
+}
+
+/// An execution of a known order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trade {
+    /// The symbol, in its canonical form.
+    pub symbol: Symbol,
+    /// The side of the order, as in its message.
+    pub side: u8,
+    /// Executed shares.
+    pub shares: u32,
+    /// Four implied decimals.
+    pub price: u64,
 }
 
 impl Change {
@@ -140,12 +155,12 @@ impl OpenOrders {
             }
             Outbound::Executed(executed) => {
                 let place = self.place(account, executed.user_ref_num);
-                let symbol = place.map(|place| self.fill(place, executed.quantity));
+                let traded = place.map(|place| self.fill(place, executed.quantity, executed.price));
                 // The shares that were open at the order's price are now held at the trade's price. If the order has
                 // already ended, it had no open shares, but the trade still counts.
                 let change = place.map(|place| self.lessen(place, executed.quantity)).unwrap_or_default();
                 let more = change.more.saturating_add(value(executed.price, executed.quantity));
-                Change { more, traded: symbol.map(|symbol| (symbol, executed.price)), ..change }
+                Change { more, traded, ..change }
             }
             Outbound::Replaced(replaced) => {
                 let Some(original) = self.place(account, replaced.original_user_ref_num) else {
@@ -162,6 +177,7 @@ impl OpenOrders {
                     account,
                     user_ref_num: replaced.user_ref_num,
                     symbol: replaced.symbol,
+                    side: replaced.side,
                     price,
                     leaves: replaced.quantity,
                     filled: self.members.at(original).order.filled,
@@ -214,11 +230,11 @@ impl OpenOrders {
         if leaves == 0 { self.end_at(place) } else { self.recount(head) }
     }
 
-    /// Records executed shares; returns the symbol.
-    fn fill(&mut self, place: u32, shares: u32) -> Symbol {
+    /// Records executed shares; returns the trade.
+    fn fill(&mut self, place: u32, shares: u32, price: u64) -> Trade {
         let order = &mut self.members.at_mut(place).order;
         order.filled = order.filled.map(|filled| filled.saturating_add(shares));
-        order.symbol
+        Trade { symbol: order.symbol, side: order.side, shares, price }
     }
 
     /// Makes an order the head of its chain, in place of the original.

@@ -10,6 +10,8 @@ use crate::{admit, rate::Rate};
 pub struct RiskLimits {
     /// New orders and replacements of the account.
     pub port_rate: Option<Rate>,
+    /// Cancels and modifications of the account.
+    pub cancel_rate: Option<Rate>,
     /// New orders and replacements of the account in each symbol.
     pub symbol_rate: Option<Rate>,
     /// Identical orders.

@@ -1,8 +1,9 @@
 //! Checks before an order is passed on. All checks are off until a limit is set; limits may change at any time and
 //! apply from the next message on.
 //!
-//! New orders and replacements are checked. **Cancels and modifications are not**: an account may always reduce its
-//! risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of an order. So a
+//! New orders and replacements are checked. **Cancels and modifications are not**, except for their own rate: an account
+//! may always reduce its risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of
+//! an order. The rate ([`RiskLimits::cancel_rate`]) keeps a client from flooding a venue with them. A
 //! modification that asks for more shares than its order can have is refused. If a venue should still make an order
 //! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown, and
 //! the venue decides. A symbol is compared in one form ([`Symbol::canonical`]), so that writing it differently passes
@@ -26,6 +27,7 @@ mod reference_prices;
 mod symbols;
 
 pub use duplicates::DuplicateLimit;
+pub use exposure::Trade;
 pub use limits::RiskLimits;
 pub use reference_prices::References;
 
@@ -90,6 +92,8 @@ pub struct Restored {
     pub user_ref_num: u32,
     /// The symbol.
     pub symbol: Symbol,
+    /// The side, as in the order's message.
+    pub side: u8,
     /// Limit, four implied decimals.
     pub price: u64,
     /// Shares that may still execute.
@@ -99,10 +103,26 @@ pub struct Restored {
     pub original: Option<u32>,
 }
 
+/// The terms of a live order that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveTerms {
+    /// The symbol, in its canonical form; after a replacement as the venue confirmed it.
+    pub symbol: Symbol,
+    /// The side, as in the order's message.
+    pub side: u8,
+    /// The price at which a share counts, four implied decimals: the limit, or for an order at any price the reference
+    /// price; 0 if there was none.
+    pub price: u64,
+    /// Shares that may still execute.
+    pub shares: u32,
+}
+
 /// One account, created when it is first checked against a limit.
 struct Account {
     port: TokenBucket,
     flood: Flood,
+    cancels: TokenBucket,
+    cancel_flood: Flood,
     is_flooding: bool,
     duplicates: Duplicates,
     exposure: u64,
@@ -113,6 +133,8 @@ impl Account {
         Self {
             port: TokenBucket::FULL,
             flood: Flood::default(),
+            cancels: TokenBucket::FULL,
+            cancel_flood: Flood::default(),
             is_flooding: false,
             duplicates: Duplicates::default(),
             exposure: 0,
@@ -217,6 +239,16 @@ impl RiskState {
         }
     }
 
+    /// Counts a cancel or a modification against the account's rate of these; the error is the reason of the reject if
+    /// it exceeds the rate.
+    pub fn count_cancel(&mut self, now_ns: u64, account: AccountId) -> Result<(), u16> {
+        let Some(rate) = self.limits_of(account).cancel_rate else { return Ok(()) };
+        let Some(place) = self.accounts.get_mut(account.index()) else { return Ok(()) };
+        let state = place.get_or_insert_with(|| Box::new(Account::new()));
+        state.is_flooding |= state.cancel_flood.count(now_ns, rate);
+        if state.cancels.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
+    }
+
     /// Adds an open order that passed before this state was created, without a check. If there is no room to follow
     /// it, it counts permanently: no limit is exceeded because of that.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
@@ -226,6 +258,7 @@ impl RiskState {
             account,
             user_ref_num: order.user_ref_num,
             symbol: order.symbol.canonical(),
+            side: order.side,
             price: if admit::is_market(order.price) { reference.unwrap_or(0) } else { order.price },
             leaves: order.shares,
             filled: None,
@@ -251,17 +284,25 @@ impl RiskState {
         }
     }
 
-    /// Applies a venue message to an account, in the account's own numbers.
-    pub fn follow(&mut self, account: AccountId, message: &Outbound) {
+    /// Applies a venue message to an account, in the account's own numbers. Returns the trade, if the message is an
+    /// execution of a followed order.
+    pub fn follow(&mut self, account: AccountId, message: &Outbound) -> Option<Trade> {
         if self.open.is_empty() && !matches!(message, Outbound::Executed(_)) {
-            return;
+            return None;
         }
         let change = self.open.follow(account, message);
         self.apply(account, change);
-        if let Some((symbol, price)) = change.traded {
+        if let Some(Trade { symbol, price, .. }) = change.traded {
             // A full table keeps the symbols it has.
             let _ = self.references.set(symbol, price);
         }
+        change.traded
+    }
+
+    /// The terms of a live order; `None` if it is not followed.
+    pub fn terms_of(&self, account: AccountId, user_ref_num: u32) -> Option<LiveTerms> {
+        let OpenOrder { symbol, side, price, leaves, .. } = *self.open.find(account, user_ref_num)?;
+        Some(LiveTerms { symbol, side, price, shares: leaves })
     }
 
     /// Removes a replacement that had no effect and that the venue does not report.
@@ -276,13 +317,13 @@ impl RiskState {
         }
     }
 
-    /// Whether the account's session must be ended: it was offered ten times its rate for three consecutive clock
+    /// Whether the account's session must be ended: ten times one of its rates was offered for three consecutive clock
     /// seconds. Asking clears it.
     pub fn must_drop(&mut self, account: AccountId) -> bool {
         let Some(Some(account)) = self.accounts.get_mut(account.index()) else { return false };
         let must = std::mem::take(&mut account.is_flooding);
         if must {
-            account.flood = Flood::default();
+            (account.flood, account.cancel_flood) = (Flood::default(), Flood::default());
         }
         must
     }
@@ -349,6 +390,7 @@ impl RiskState {
         let state = place.get_or_insert_with(|| Box::new(Account::new()));
         state.take(now_ns, limits.port_rate)?;
         let original = self.open.find(account, replace.original_user_ref_num);
+        let side = original.map_or(0, |order| order.side);
         let symbol = original.map(|order| order.symbol);
         if let (Some(rate), Some(symbol)) = (limits.symbol_rate, symbol) {
             self.symbol_buckets.take(now_ns, account, symbol, rate)?;
@@ -370,7 +412,7 @@ impl RiskState {
             state.check_exposure(limits.exposure_max, more)?;
         }
         if is_followed {
-            let order = of_replace(account, replace, symbol, terms.reference);
+            let order = of_replace(account, replace, (symbol, side), terms.reference);
             let more = match self.open.insert_replacement(original, order) {
                 Some(more) => more,
                 None if limits.needs_orders() => return Err(reject_reason::PROCESSING_ERROR),
@@ -390,17 +432,24 @@ fn of_enter(account: AccountId, enter: &Enter, reference: Option<u64>) -> OpenOr
         account,
         user_ref_num: enter.user_ref_num,
         symbol: enter.symbol,
+        side: enter.side,
         price: OrderTerms::by_enter(enter, reference).price_counted().unwrap_or(0),
         leaves: enter.quantity,
         filled: Some(0),
     }
 }
 
-fn of_replace(account: AccountId, replace: &Replace, symbol: Symbol, reference: Option<u64>) -> OpenOrder {
+fn of_replace(
+    account: AccountId,
+    replace: &Replace,
+    (symbol, side): (Symbol, u8),
+    reference: Option<u64>,
+) -> OpenOrder {
     OpenOrder {
         account,
         user_ref_num: replace.user_ref_num,
         symbol,
+        side,
         price: OrderTerms::by_replace(replace, Some(symbol), reference).price_counted().unwrap_or(0),
         leaves: replace.quantity,
         filled: None,

@@ -83,7 +83,7 @@ fn checking_allocates_once_for_each_account() {
         for operation in operations {
             let (account, message) = operation.message();
             state.check(1, account, &message).expect("far below the limits");
-            let mut follow = |account: AccountId, message: &Outbound| state.follow(account, message);
+            let mut follow = |account: AccountId, message: &Outbound| _ = state.follow(account, message);
             venue.handle(0, account, &message, &mut follow);
         }
     };

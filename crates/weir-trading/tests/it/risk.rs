@@ -6,8 +6,8 @@ use weir_proto::ouch::{
     Canceled, Enter, Executed, Inbound, Modified, Outbound, Replaced, Symbol, reject_reason,
 };
 use weir_trading::{
-    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, References, Restored, RiskConfig,
-    RiskLimits, RiskState, Venue,
+    AccountId, DuplicateLimit, LiveTerms, MatchingConfig, MatchingVenue, Rate, References, Restored,
+    RiskConfig, RiskLimits, RiskState, Trade, Venue,
 };
 
 use crate::{
@@ -295,7 +295,7 @@ fn executed(user_ref_num: u32, quantity: u32) -> Outbound {
 }
 
 fn restored(user_ref_num: u32, shares: u32, original: Option<u32>) -> Restored {
-    Restored { user_ref_num, symbol: WEIR, price: HUNDRED, shares, original }
+    Restored { user_ref_num, symbol: WEIR, side: b'B', price: HUNDRED, shares, original }
 }
 
 fn modified(user_ref_num: u32, quantity: u32) -> Outbound {
@@ -510,6 +510,26 @@ fn trades_move_the_reference_price_of_all_workers() {
 }
 
 #[test]
+fn cancels_have_a_rate_of_their_own_and_a_flood_of_them_ends_the_session() {
+    let rate = Rate { per_second: 10, burst: 20 };
+    let mut state = state(RiskLimits { cancel_rate: Some(rate), ..Default::default() });
+    let counted = |state: &mut RiskState, now_ns: u64, account: AccountId, cancels: u32| -> u32 {
+        (0..cancels).map(|_| u32::from(state.count_cancel(now_ns, account).is_ok())).sum()
+    };
+    assert_eq!(counted(&mut state, SECOND, ONE, 25), 20, "the burst");
+    assert_eq!(counted(&mut state, SECOND, TWO, 25), 20, "another account");
+    assert_eq!(counted(&mut state, SECOND + SECOND / 2, ONE, 25), 5);
+    assert_eq!(passed(&mut state, SECOND, 1, 100), 100, "orders have none");
+    for second in 10..13 {
+        assert!(!state.must_drop(ONE));
+        counted(&mut state, second * SECOND, ONE, 100);
+    }
+    assert!(state.must_drop(ONE) && !state.must_drop(ONE), "asking clears it");
+    state.set_limits(RiskLimits::default());
+    assert_eq!(counted(&mut state, 13 * SECOND, ONE, 1_000), 1_000);
+}
+
+#[test]
 fn orders_beyond_those_that_can_be_followed_are_refused_while_a_limit_needs_them() {
     let config = RiskConfig { accounts_max: 1, orders_max: 2, ..Default::default() };
     let mut state = RiskState::new(config, Arc::new(References::new(1)));
@@ -563,4 +583,18 @@ fn what_was_not_followed_is_not_replaced_where_a_limit_would_have_to_know_it() {
     assert_eq!(given.check(0, ONE, &replace(1, 2, 1, HUNDRED)), Ok(()));
     given.note_unfollowed();
     assert_eq!(given.check(0, ONE, &replace(1, 2, 1, HUNDRED)), refused);
+}
+
+#[test]
+fn the_terms_of_a_live_order_are_known_and_its_executions_say_what_was_traded() {
+    let mut state = following(16);
+    assert_eq!(state.check(0, ONE, &sell(1, 30, HUNDRED)), Ok(()));
+    assert_eq!(state.check(0, ONE, &replace(1, 2, 20, 2 * HUNDRED)), Ok(()));
+    let terms = |price, shares| Some(LiveTerms { symbol: WEIR, side: b'S', price, shares });
+    assert_eq!(state.terms_of(ONE, 1), terms(HUNDRED, 30));
+    assert_eq!(state.terms_of(ONE, 2), terms(2 * HUNDRED, 20), "its replacement");
+    let traded = Trade { symbol: WEIR, side: b'S', shares: 10, price: HUNDRED };
+    assert_eq!(state.follow(ONE, &executed(1, 10)), Some(traded));
+    assert_eq!((state.follow(ONE, &executed(9, 10)), state.terms_of(TWO, 1)), (None, None));
+    assert_eq!(state.terms_of(ONE, 1), terms(HUNDRED, 20));
 }

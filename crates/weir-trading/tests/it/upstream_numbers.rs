@@ -257,3 +257,27 @@ fn an_order_whose_acceptance_is_missing_has_the_shares_that_are_assumed() {
     order_ids.apply(&executed(2, 40));
     assert_eq!((order_ids.origin_of(2), order_ids.len()), (None, 1));
 }
+
+#[test]
+fn orders_are_found_by_their_places_each_once_however_many_end_and_come_meanwhile() {
+    let mut order_ids = UpstreamNumbers::new(1, 16);
+    (1..=10).for_each(|number| _ = order_ids.assign(origin(0, number), None).expect("there is room"));
+    let mut found = BTreeMap::new();
+    let mut place = 0;
+    while place < order_ids.places() {
+        for live in order_ids.live_in(place..place + 3) {
+            assert_eq!(order_ids.origin_of(live.upstream), Some(live.origin));
+            *found.entry(live.upstream).or_insert(0) += 1;
+        }
+        place += 3;
+        // One that was found ends, another takes its place, and one ends that was not reached.
+        order_ids.finish(place / 3);
+        order_ids.finish(11 - place / 3);
+        order_ids.assign(origin(0, 100 + place), None).expect("there is room");
+    }
+    // Those that lived all the time.
+    (5..=6).for_each(|number| assert_eq!(found.get(&number), Some(&1), "{number} of {found:?}"));
+    assert!(found.values().all(|times| *times == 1), "{found:?}");
+    assert_eq!(order_ids.live_in(0..u32::MAX).count(), order_ids.len());
+    assert_eq!(order_ids.live_in(u32::MAX..u32::MAX).count(), 0);
+}

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ctl {
@@ -20,9 +20,9 @@ pub(crate) enum CtlTask {
         /// Account [default: the limits of all accounts without own ones]
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
-        /// Limits with new values; off takes one away. Keys: orders_per_second, orders_burst, symbol_orders_per_second,
-        /// symbol_orders_burst, duplicates_max, duplicates_window_ms, fat_finger_percent, shares_max, notional_max,
-        /// exposure_max, restricted (symbols with commas between)
+        /// Limits with new values; off takes one away. Keys: orders_per_second, orders_burst, cancels_per_second,
+        /// cancels_burst, symbol_orders_per_second, symbol_orders_burst, duplicates_max, duplicates_window_ms,
+        /// fat_finger_percent, shares_max, notional_max, exposure_max, restricted (symbols with commas between)
         #[arg(value_name = "KEY=VALUE")]
         changes: Vec<String>,
         /// Take back what was set with this command, all of it or the named limits (KEY): the file's hold again
@@ -50,8 +50,92 @@ pub(crate) enum CtlTask {
         /// Name of the session, as weir ctl sessions shows it
         name: String,
     },
-    /// Show the sessions of clients and with exchanges
-    Sessions,
+    /// Show the sessions of clients and with exchanges, and why one is not open
+    Sessions {
+        /// Only this account's session
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+    },
+    /// Show open orders, a thousand at a time
+    Orders {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        page: Paging,
+    },
+    /// Show executed shares by account and symbol, since the first record of the journal
+    Positions {
+        /// Only of this account
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+        /// Only in this symbol
+        #[arg(long, value_name = "SYMBOL")]
+        symbol: Option<String>,
+        #[command(flatten)]
+        page: Paging,
+    },
+    /// Show what counts against the exposure of accounts, and its limit; of one account also by order
+    Exposure {
+        /// Only of this account, with its open orders
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+        #[command(flatten)]
+        page: Paging,
+    },
+    /// Cancel one open order, or those of an account, a symbol or a venue
+    Cancel {
+        /// The order, as in weir ctl orders: C00001/17
+        #[arg(value_name = "ACCOUNT/ORDER", conflicts_with_all = ["account", "symbol", "venue"])]
+        order: Option<String>,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Unlock logins that are locked after too many wrong passwords
+    Unlock {
+        /// Account, address, or all
+        #[arg(value_name = "ACCOUNT|ADDRESS|all")]
+        whom: String,
+    },
+    /// End the connection of a client, which may log in again
+    Disconnect {
+        /// Account, or the session and the account: WEIRGW0001/C00001
+        #[arg(value_name = "[SESSION/]ACCOUNT")]
+        account: String,
+    },
     /// Read a password from standard input and print the hash that configuration files have
     HashPassword,
+}
+
+/// Which orders are meant: those that match everything that is given.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Which {
+    /// Orders of this account
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
+    /// Orders in this symbol
+    #[arg(long, value_name = "SYMBOL")]
+    pub(crate) symbol: Option<String>,
+    /// Orders that were sent to this venue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) venue: Option<String>,
+}
+
+/// Which part of a list is shown, and how.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Paging {
+    /// Continue where a page has ended, as its last line says
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) after: Option<String>,
+    /// What to print
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: ListFormat,
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// One line for each row, in columns
+    Table,
+    /// The gateway's answer, one JSON object
+    Json,
 }

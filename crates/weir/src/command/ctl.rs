@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Read, Write},
+    net::IpAddr,
     os::unix::net::UnixStream,
     path::Path,
     time::Duration,
@@ -11,15 +12,17 @@ use std::{
 use anyhow::{Context, Result, bail};
 use weir_record::orders::SESSIONS_LISTED_MAX;
 use weir_servers::{
-    gateway::{ControlRequest, ControlResponse, LimitOrigin},
+    gateway::{AwayAccount, ControlRequest, ControlResponse, LimitOrigin, LockedLogin, ROWS_MAX},
     orders::hash_password,
 };
 
 use crate::{
-    args::{Ctl, CtlTask},
+    args::{Ctl, CtlTask, ListFormat},
     exit::{Exit, UsageError},
     output,
 };
+
+mod listings;
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,20 +52,48 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         }
         CtlTask::Drain => ControlRequest::Drain,
         CtlTask::EndSession { name } => ControlRequest::EndSession { session: name.clone() },
-        CtlTask::Sessions => ControlRequest::Sessions,
+        CtlTask::Sessions { account } => ControlRequest::Sessions { account: account.clone() },
+        CtlTask::Unlock { whom } => match whom.parse::<IpAddr>() {
+            Ok(address) => ControlRequest::Unlock { account: None, address: Some(address) },
+            Err(_) => {
+                let account = (whom != "all").then(|| whom.clone());
+                ControlRequest::Unlock { account, address: None }
+            }
+        },
+        CtlTask::Disconnect { account } => {
+            let (session, account) = match account.split_once('/') {
+                Some((session, account)) => (Some(session.to_owned()), account.to_owned()),
+                None => (None, account.clone()),
+            };
+            ControlRequest::Disconnect { account, session }
+        }
+        CtlTask::Orders { .. }
+        | CtlTask::Positions { .. }
+        | CtlTask::Exposure { .. }
+        | CtlTask::Cancel { .. } => listings::request(&ctl.task)?,
     };
-    let Some(socket) = &ctl.socket else {
-        return Err(UsageError(
-            "--socket PATH is missing: the one that `weir serve gateway` got as --control".into(),
-        )
-        .into());
-    };
-    let answer = ask(socket, &request)?;
+    let socket = ctl.socket.as_deref().ok_or_else(|| {
+        UsageError("--socket PATH is missing: the one that `weir serve gateway` got as --control".into())
+    })?;
+    let mut answer = performed(socket, &request)?;
+    if let Some(second) = listings::second_request(&request, &answer) {
+        let orders = performed(socket, &second)?;
+        answer = listings::with_orders(answer, orders);
+    }
+    output::print(&match listings::format_of(&ctl.task) {
+        Some(ListFormat::Json) => serde_json::to_string(&answer)?,
+        _ => text(&request, &answer),
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Asks the gateway; a refusal is an error.
+fn performed(socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
+    let answer = ask(socket, request)?;
     if !answer.ok {
         bail!("the gateway refuses: {}", answer.error.unwrap_or_else(|| "it does not say why".into()));
     }
-    output::print(&text(&request, &answer))?;
-    Ok(Exit::Ok)
+    Ok(answer)
 }
 
 fn hash() -> Result<Exit> {
@@ -157,7 +188,18 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
         }
         ControlRequest::Drain => lines.push("draining".into()),
         ControlRequest::EndSession { session } => lines.push(format!("ending session {session}")),
-        ControlRequest::Sessions => lines.extend(sessions(answer)),
+        ControlRequest::Sessions { .. } => lines.extend(sessions(answer)),
+        ControlRequest::Unlock { .. } => {
+            lines.push(format!("locks ended: {}", answer.unlocked.unwrap_or_default()));
+        }
+        ControlRequest::Disconnect { account, .. } => {
+            lines.push(format!("the connection of {account} is ended"));
+        }
+        ControlRequest::Orders { .. }
+        | ControlRequest::Positions { .. }
+        | ControlRequest::Exposure { .. }
+        | ControlRequest::CancelOrder { .. }
+        | ControlRequest::CancelOrders { .. } => lines.extend(listings::lines(request, answer)),
     }
     if let Some(killed) = answer.killed.as_ref().filter(|killed| !killed.is_empty()) {
         let names: Vec<&str> =
@@ -198,6 +240,7 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
         ));
     }
     lines.extend(cut(answer));
+    lines.extend(away(answer));
     for upstream in answer.upstreams.iter().flatten() {
         let state = match (&upstream.trouble, upstream.is_open) {
             (_, true) => "open".to_owned(),
@@ -218,6 +261,25 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
         lines.push(format!("{} has sent what is not taken: {} ({})", error.account, error.kind, error.count));
     }
     lines
+}
+
+/// Accounts that are not logged in, with the reason, and logins that are locked.
+fn away(answer: &ControlResponse) -> Vec<String> {
+    let line = |away: &AwayAccount| {
+        let from = away.address.map_or_else(String::new, |address| format!(", from {address}"));
+        format!("{} is not logged in: {} ({}{from})", away.account, away.why, away.at)
+    };
+    let lock = |lock: &LockedLogin| {
+        let whose = lock.account.as_deref().unwrap_or("every account");
+        let from = lock.address.map_or_else(String::new, |address| format!(" from {address}"));
+        format!("logins of {whose}{from} are locked for another {} s: too many wrong passwords", lock.left_s)
+    };
+    let locks = answer.locks.iter().flatten().map(lock);
+    let all = answer.away.as_deref().unwrap_or_default();
+    let is_cut = all.len() >= ROWS_MAX;
+    let note =
+        || format!("{ROWS_MAX} accounts that are not logged in are listed; --account shows another one");
+    all.iter().map(line).chain(is_cut.then(note)).chain(locks).collect()
 }
 
 /// A note that there are more clients than the list has, if it was cut.
@@ -246,9 +308,36 @@ mod tests {
                 sessions_open: Some(open),
                 ..ControlResponse::default()
             };
-            let printed = text(&ControlRequest::Sessions, &answer);
+            let printed = text(&ControlRequest::Sessions { account: None }, &answer);
             let words = "the list is cut: of 1001 clients that are logged in it has 1000";
             assert_eq!(printed.contains(words), is_cut, "{listed} of {open}: {printed}");
+        }
+    }
+
+    #[test]
+    fn accounts_that_are_not_logged_in_and_locks_have_their_reasons() {
+        let away = AwayAccount {
+            account: "C00002".into(),
+            why: "its client was silent".into(),
+            at: "2026-03-02 09:00:00 UTC".into(),
+            address: Some([10, 0, 0, 7].into()),
+        };
+        let lock =
+            LockedLogin { account: Some("C00003".into()), address: Some([10, 0, 0, 8].into()), left_s: 12 };
+        let all = LockedLogin { account: None, ..lock.clone() };
+        let answer = ControlResponse {
+            ok: true,
+            away: Some(vec![away]),
+            locks: Some(vec![lock, all]),
+            ..ControlResponse::default()
+        };
+        let printed = text(&ControlRequest::Sessions { account: None }, &answer);
+        for line in [
+            "C00002 is not logged in: its client was silent (2026-03-02 09:00:00 UTC, from 10.0.0.7)",
+            "logins of C00003 from 10.0.0.8 are locked for another 12 s: too many wrong passwords",
+            "logins of every account from 10.0.0.8 are locked for another 12 s: too many wrong passwords",
+        ] {
+            assert!(printed.lines().any(|found| found == line), "{line} is not in\n{printed}");
         }
     }
 
@@ -345,7 +434,7 @@ mod tests {
             }]),
             ..ControlResponse::default()
         };
-        let printed = text(&ControlRequest::Sessions, &answer);
+        let printed = text(&ControlRequest::Sessions { account: None }, &answer);
         assert!(printed.starts_with("session WEIRGW0001\naccount "), "{printed}");
         let last = "venue X, worker 1: open\n\
                     venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\

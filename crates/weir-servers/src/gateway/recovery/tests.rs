@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 
 use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace};
+use weir_trading::Position;
 
 use super::*;
-use crate::gateway::{test_messages, worker_message::sent_key};
+use crate::gateway::{
+    test_messages,
+    worker_message::{pack_sequence, sent_key, session_key},
+};
 
 mod endpoints;
 mod homes;
@@ -92,12 +96,15 @@ fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway(
         let recovered = recover_at(&records);
         let order = |user_ref_num, shares| {
             let symbol = Symbol(*b"WEIR    ");
-            (ACCOUNT, Restored { user_ref_num, symbol, price: 10_000, shares, original: None })
+            (ACCOUNT, Restored { user_ref_num, symbol, side: b'B', price: 10_000, shares, original: None })
         };
         assert_eq!(recovered.open, [order(1, 50), order(2, 100)]);
         let value = 40 * 9_000 + 10 * 8_000;
         assert_eq!(recovered.executed[&ACCOUNT], Executed { generation: 0, value });
         assert_eq!(recovered.prices, [(Symbol(*b"WEIR    "), 8_000)]);
+        let shares = &recovered.executed_shares;
+        let expected = Position { account: ACCOUNT, symbol: Symbol(*b"WEIR    "), bought: 50, sold: 0 };
+        assert_eq!((&shares.positions[..], &shares.unattributed[..]), (&[expected][..], &[][..]));
     }
 }
 
@@ -727,4 +734,62 @@ fn a_session_whose_number_comes_again_has_nothing_of_the_one_that_had_it_before(
     (2..=255).chain([1]).for_each(|epoch| read_day(&mut recovering, 0, 0, &[Begun(epoch)]));
     let resume = &recovering.finish(|_, _| true, false).sessions[0].1;
     assert_eq!((resume.epoch, resume.next, resume.heard, resume.delivered.len()), (1, 1, 0, 0));
+}
+
+/// With order numbers that begin with 1 in each session with clients; clients can join the session `current`.
+fn recover_sessions(current: u16, records: &[(u16, RecordKind<'_>)]) -> Recovered {
+    let symbols = Symbols { other: Some(0), ..Symbols::default() };
+    let nobody = |_: &str| None;
+    let venues = [("A".to_owned(), OutstandingLimits::default())];
+    let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW)
+        .with_numbers_that_restart(true);
+    for (generation, kind) in records {
+        recovering.take(&Record { worker: 0, t_ns: 0, generation: *generation, kind: *kind });
+    }
+    recovering.set_current_session(current);
+    recovering.finish(|_, _| true, false)
+}
+
+#[test]
+fn a_number_is_another_order_in_the_next_session_with_clients() {
+    let (first, ended) = (enter(1), accepted(1));
+    let upstream_sequence = pack_sequence(session_key(0, 0), 0, 2);
+    let answer = RecordKind::Sequenced { account: ACCOUNT, sequence: 1, upstream_sequence, message: &ended };
+    let sent = |upstream| RecordKind::Sent { account: ACCOUNT, session: 0, upstream, raw: &first };
+    let number_of = |recovered: &Recovered| -> Vec<u32> {
+        recovered.unsent.iter().map(|(_, reject)| reject.user_ref_num).collect()
+    };
+    // Handed to another worker, and lost on the way: an earlier session had the number too.
+    let recovered = recover_sessions(1, &[(0, sent(1)), (0, answer), (1, inbound(0, &first))]);
+    assert_eq!((number_of(&recovered), recovered.stranded.len()), (vec![1], 0));
+    // An order of this session, with the number that an earlier one has ended with.
+    let recovered = recover_sessions(1, &[(0, sent(1)), (0, answer), (1, sent(2))]);
+    assert_eq!((number_of(&recovered), recovered.open.len()), (Vec::new(), 1));
+    // A clock was set back between the two starts: the answer is read last, and ends nothing.
+    let recovered = recover_sessions(1, &[(0, sent(1)), (1, sent(2)), (0, answer)]);
+    assert_eq!(recovered.open.len(), 1);
+    let kept = recovered.sessions[0].1.delivered[&ACCOUNT];
+    assert_eq!(kept, 2, "that the client has it is known");
+}
+
+#[test]
+fn no_order_is_open_beyond_its_session_with_clients_if_numbers_begin_again() {
+    let (first, answered) = (enter(1), live(1));
+    let upstream_sequence = pack_sequence(session_key(0, 0), 0, 2);
+    let answer =
+        RecordKind::Sequenced { account: ACCOUNT, sequence: 1, upstream_sequence, message: &answered };
+    let records =
+        [(0, RecordKind::Sent { account: ACCOUNT, session: 0, upstream: 1, raw: &first }), (0, answer)];
+    assert!(recover_sessions(0, &records).stranded.is_empty(), "that session goes on");
+    // An operator has let it expire, and another order has its number now.
+    let next = RecordKind::Sent { account: ACCOUNT, session: 0, upstream: 2, raw: &first };
+    let later = recover_sessions(1, &[&records[..], &[(1, next)][..]].concat());
+    let mut cancels = Vec::new();
+    let left = later.sessions[0].0.cancel_given_up(&mut cancels);
+    assert_eq!((left, later.open.len(), later.expired.len()), (1, 1, 0), "the former is cancelled");
+    let stranded = recover_sessions(1, &records).stranded;
+    let expected = Stranded { account: ACCOUNT, user_ref_num: 1, venue: "A".into(), why: Why::Session };
+    assert_eq!(stranded, [expected]);
+    let unsent = recover_sessions(1, &[(0, inbound(0, &first))]).unsent;
+    assert!(unsent.is_empty(), "its client cannot join the session that it belongs to");
 }

@@ -114,7 +114,8 @@ impl Upstream {
     pub(super) fn withheld(&self, number: u32, account: AccountId) -> Option<u16> {
         let pending = self.mass_cancels.borrow();
         let mut of_it = [Some(account), None].into_iter().filter_map(|key| pending.get(&key));
-        of_it.find(|pending| number <= pending.through).map(|pending| refusal_of(pending.reason))
+        let of_all = of_it.find(|pending| number <= pending.through);
+        of_all.map(|pending| refusal_of(pending.reason)).or_else(|| self.withheld_for_operator(number))
     }
 
     fn queue_cancels(
@@ -190,9 +191,10 @@ impl Upstream {
     pub(super) fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
         let pending = self.mass_cancels.borrow();
         if canceled.reason != cancel_reason::USER || pending.is_empty() {
-            return None;
+            return self.operators_reason(canceled);
         }
         let mut of_it = [Some(account), None].into_iter().filter_map(|key| pending.get(&key));
-        of_it.find(|pending| canceled.user_ref_num <= pending.through).map(|pending| pending.reason)
+        let of_all = of_it.find(|pending| canceled.user_ref_num <= pending.through);
+        of_all.map(|pending| pending.reason).or_else(|| self.operators_reason(canceled))
     }
 }

@@ -56,6 +56,7 @@ impl Upstream {
         self.taken_back.set(0);
         let expiries = self.end_here(OutstandingOrders::begin_anew);
         self.mass_cancels.borrow_mut().values_mut().for_each(PendingMassCancel::leave_orders);
+        self.forget_operator_cancels();
         expiries
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use weir_proto::soup::Name;
+use weir_trading::Origin;
 
 use super::{Gateway, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_STRAY, RECORD_VENUES};
 use crate::gateway::{
@@ -12,6 +13,7 @@ use crate::gateway::{
     venue_record::{VenueRecord, endpoint_record, venues_record},
     worker_message::{of_session_key, session_record},
 };
+use crate::journal::Lsn;
 
 const _: () = assert!(VENUES_MAX <= u64::BITS as usize, "of each venue there is a bit");
 
@@ -42,6 +44,20 @@ impl Gateway {
     pub(in crate::gateway) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
         self.name_venues();
         self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
+    }
+
+    /// Records a message about an order that leaves by an upstream session, with the order's number there.
+    #[inline]
+    pub(in crate::gateway) fn log_sent(
+        &self,
+        upstream: &Upstream,
+        origin: &Origin,
+        raw: &[u8],
+        number: u32,
+    ) -> Lsn {
+        self.name_venues();
+        self.log_home(upstream, origin.home);
+        self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
     }
 
     /// Written before the first record of an order in a session: from here on it has answers for clients of this

@@ -2,18 +2,21 @@
 
 use weir_engine::Driver;
 use weir_proto::{
-    ouch::{Canceled, Outbound, codes::cancel_reason, inbound_user_ref_num},
+    ouch::{Canceled, Inbound, Outbound, codes::cancel_reason, inbound_user_ref_num},
     soup::END_OF_SESSION,
 };
-use weir_servers::gateway::{ControlSocket, GatewayConfig, GatewayServer, ProtocolErrors};
+use weir_servers::{
+    exchange::Mode,
+    gateway::{ControlSocket, GatewayConfig, GatewayServer, OrderFilter, ProtocolErrors},
+};
 use weir_trading::Route;
 
 use super::{
     anew::{expect_accepted, expect_nothing_more},
     changes::ask,
     rig::{
-        Folder, Script, Scripted, Trader, beside_each_other, counted, drivers, end_gateway, eventually,
-        gateway, line_with, order, server, strict,
+        Folder, Script, Scripted, Trader, beside_each_other, cancel, counted, drivers, end_exchange,
+        end_gateway, eventually, exchange_in, gateway, line_with, loopback, order, server, strict,
     },
 };
 
@@ -362,4 +365,53 @@ fn cancels_of_a_drain_that_nobody_has_confirmed_are_sent_after_the_next_start() 
         end_gateway(second);
         assert!(sessions[0].is_left(), "it is over, and not cancelled twice");
     });
+}
+
+#[test]
+fn order_numbers_begin_with_1_in_the_next_session_if_the_configuration_says_so() {
+    let driver = drivers()[0];
+    let (venue, folder) = (exchange_in(Mode::Match, driver, loopback()), Folder::new());
+    let config = GatewayConfig { numbers_restart: true, ..strict(1, venue.address().clone(), &folder) };
+    let first = gateway(driver, 1, config.clone());
+    let mut trader = Trader::login(&first, "C00001", 1);
+    trader.send(&[order(1, 100), order(5, 100)]);
+    (0..2).for_each(|_| assert!(matches!(trader.next(), Outbound::Accepted(_))));
+    let refused = first.control().end_session("WEIRGW0001").expect_err("orders are open");
+    assert!(
+        refused.contains("of C00001 is open at DEMO") && refused.contains("weir ctl cancel"),
+        "{refused}"
+    );
+    let all = OrderFilter { account: Some("C00001".into()), ..OrderFilter::default() };
+    assert_eq!(first.control().cancel_orders(&all).expect("workers answer").venues[0].orders, 2);
+    (0..2).for_each(|_| assert!(matches!(trader.next(), Outbound::Canceled(_))));
+    first.control().end_session("WEIRGW0001").expect("none is open");
+    drop(trader);
+    first.join();
+
+    let second = gateway(driver, 1, config.clone());
+    let mut trader = Trader::login(&second, "C00001", 1);
+    let next = |trader: &mut Trader| match trader.next() {
+        Outbound::AccountQueryResponse { next_user_ref_num, .. } => next_user_ref_num,
+        other => panic!("{other:?}"),
+    };
+    trader.send(&[Inbound::AccountQuery]);
+    assert_eq!(next(&mut trader), 1);
+    trader.send(&[order(1, 100), order(1, 100), order(2, 100)]);
+    let accepted = |trader: &mut Trader| match trader.next() {
+        Outbound::Accepted(accepted) => accepted.user_ref_num,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((accepted(&mut trader), accepted(&mut trader)), (1, 2), "one of them is a retransmission");
+    drop(trader);
+    end_gateway(second);
+
+    // The same session with clients goes on.
+    let third = gateway(driver, 1, config);
+    let mut trader = Trader::login(&third, "C00001", 4);
+    trader.send(&[order(2, 100), Inbound::AccountQuery, cancel(1)]);
+    assert_eq!(next(&mut trader), 3);
+    assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
+    drop(trader);
+    end_gateway(third);
+    end_exchange(venue);
 }

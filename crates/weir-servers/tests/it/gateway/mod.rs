@@ -9,6 +9,7 @@ mod faults;
 mod kill;
 mod limits;
 mod lines;
+mod listings;
 mod moved;
 mod notices;
 mod orders;

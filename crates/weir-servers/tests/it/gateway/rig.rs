@@ -247,8 +247,6 @@ impl Trader {
 
     /// The same at any server; `None`: there was no answer.
     pub fn login_at(address: &Address, session: &str, name: &str, sequence: u64) -> Option<Result<Self, u8>> {
-        let Address::Tcp(address) = address else { panic!("it listens on TCP") };
-        let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
         let login = LoginRequest {
             username: name.parse().expect("a name"),
             password: "DEMO".parse().expect("a password"),
@@ -256,6 +254,24 @@ impl Trader {
             sequence,
             heartbeat_timeout_ms: None,
         };
+        Self::login_with(address, &login)
+    }
+
+    /// Logs in with another password.
+    pub fn try_password(gateway: &GatewayServer, name: &str, password: &str) -> Option<Result<Self, u8>> {
+        let login = LoginRequest {
+            username: name.parse().expect("a name"),
+            password: password.parse().expect("a password"),
+            session: "".parse().expect("a name"),
+            sequence: 1,
+            heartbeat_timeout_ms: None,
+        };
+        Self::login_with(gateway.address(), &login)
+    }
+
+    fn login_with(address: &Address, login: &LoginRequest) -> Option<Result<Self, u8>> {
+        let Address::Tcp(address) = address else { panic!("it listens on TCP") };
+        let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
         let mut frame = Vec::new();
         login.encode(&mut frame);
         wire.write(&frame);
