@@ -65,7 +65,10 @@ use generator::Loaded;
 use hosted::{HostedRound, Runs, ServersStarted, Serving};
 use programs::{Found, Lookup};
 use remote::Prepared;
-pub use remote::{Agent, AgentError, Facts, RemoteHost, Transport, TransportError};
+pub use remote::{
+    Agent, AgentError, Facts, OwnProgram, RemoteHost, StudyThere, Transport, TransportError, WholeEnd,
+    WholeStudy,
+};
 use running::RunningServers;
 use server::{LOOPBACK, NoServer, Place, Server, explain};
 use server_round::Round;

@@ -196,6 +196,13 @@ impl Group {
         self.drain();
     }
 
+    /// Waits this long for output, longer than a tick if asked, and reads it. For a child with work of its own that
+    /// should not be disturbed.
+    pub(crate) fn wait_output(&mut self, longest: Duration) {
+        wait_readable(&self.stdout, &self.stderr, longest);
+        self.drain();
+    }
+
     /// Takes the complete lines of its error output.
     pub(crate) fn take_errors(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.stderr.take_line()).collect()

@@ -30,6 +30,9 @@
 //! the kernel kills Weir's own servers with it and supervisors end the foreign ones, as they do for a laboratory; its
 //! files are removed when the next agent begins. A lock lets one agent at a time work for a user on a host.
 //!
+//! A host can also run a whole study ([`whole`]), for a study of many machines: the agent starts it as its child, hands
+//! on its lines, and returns the bytes of its store.
+//!
 //! If a host is lost in a round, that round is excluded with the reason. The next round makes a new connection; if
 //! that fails, the session ends with the blocks it has stored and can be resumed. Each round begins with a question, so
 //! that a connection that was lost since the last one costs no round. An agent that is asked nothing for long ends.
@@ -43,10 +46,13 @@ mod host;
 mod link;
 mod transport;
 mod wait;
+mod whole;
 
 pub use agent::{Agent, AgentError, Facts};
 pub use host::RemoteHost;
+pub use link::OwnProgram;
 pub use transport::{Transport, TransportError};
+pub use whole::{StudyThere, WholeEnd, WholeStudy};
 
 pub(crate) use codec::RoundStarted;
 pub(crate) use host::{Prepared, ServersThere, StudyAsked};

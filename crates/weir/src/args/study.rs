@@ -111,12 +111,26 @@ pub(crate) struct Study {
     #[arg(long, value_name = "[USER@]HOST", conflicts_with_all = ["resume", "baseline", "storage"])]
     pub(crate) server_host: Option<String>,
     /// Command that reaches the host of the servers instead of ssh, such as "ip netns exec b", "docker exec -i c" or
-    /// "srun -w b": it runs its arguments there
+    /// "srun -w b": it runs its arguments there. With --hosts it reaches each host, and {host} in it is the host's name
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["resume", "baseline", "storage"])]
     pub(crate) rsh: Option<String>,
     /// Address of that host at which its servers listen [default: the one that ssh arrived at, or its only one]
     #[arg(long, value_name = "IP", conflicts_with = "resume")]
     pub(crate) server_address: Option<IpAddr>,
+    /// Run the whole study, servers and load, on each machine of this file by itself, one [user@]HOST a line, and pool
+    /// the results. Exit code by the pooled primary comparison, or 13 if a host gave no result
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "resume", "list", "request_mix", "baseline", "placebo", "fail_if", "inconclusive_passes", "server_host",
+            "server_address", "print", "dry_run", "earlier", "observed", "repeat", "json"
+        ]
+    )]
+    pub(crate) hosts: Option<PathBuf>,
+    /// With --hosts: hosts that run the study at one time, 1 to 256 [default: 16]
+    #[arg(long, value_name = "N", requires = "hosts", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) at_once: Option<u16>,
     /// Print the study file, to start your own file from, and run nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) print: bool,
@@ -146,7 +160,8 @@ pub(crate) struct Study {
     pub(crate) every: Option<String>,
     #[command(flatten)]
     pub(crate) origin: OriginFlags,
-    /// Folder for the results; with --repeat the folder for those of all runs [default: weir-results/NAME-TIME]
+    /// Folder for the results; with --repeat or --hosts the folder for those of all runs [default:
+    /// weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with the study in this folder
@@ -167,6 +182,9 @@ pub(crate) struct Study {
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// The study as another machine, which fetches the results, names it: nothing is reported here
+    #[arg(long, hide = true, value_name = "STUDY")]
+    pub(crate) asked_as: Option<String>,
 }
 
 #[derive(Clone, Debug, Subcommand)]

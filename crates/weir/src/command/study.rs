@@ -31,6 +31,7 @@ use super::{
     origin, report, study_about, study_baseline, study_diff,
     study_display::Display,
     study_host::{self, Machines},
+    study_hosts,
     study_launcher::{Simulator, StudyLauncher},
     study_plan, study_pool, study_power, study_repeat,
     study_storage::{self, Ready},
@@ -58,6 +59,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if let Some(times) = arguments.repeat {
         return study_repeat::run(arguments, times, language);
     }
+    if let Some(file) = &arguments.hosts {
+        return study_hosts::run(arguments, file, language);
+    }
     let host = Host::here(arguments, language)?;
     let session = match &arguments.resume {
         Some(folder) => host.resumed(arguments, folder)?.map(|outcome| (folder.clone(), outcome)),
@@ -72,6 +76,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let Some((folder, outcome)) = session else { return Ok(Exit::Interrupted) };
     let (ended, hint) = (outcome.ended, outcome.resume_hint(&folder, language));
     let run = host.placed(outcome, &folder);
+    if arguments.asked_as.is_some() {
+        return Ok(Exit::Study(ExitCode::of_session(ended, &run.result)));
+    }
     // Empty tables would only hide how to go on.
     if ended != Ended::Interrupted || run.progress.blocks_done > 0 {
         report::write_pages(&run.result, language, (&folder, &folder))?;
@@ -385,7 +392,7 @@ pub(super) const RESULTS: &str = "weir-results";
 
 /// The folder of a run.
 pub(super) struct Place {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Whether the folder was made for this run.
     is_new: bool,
 }

@@ -40,7 +40,7 @@ const PUBLISHED: &str = "published";
 /// A study as a text.
 pub(super) struct Written {
     /// Its name on the command line.
-    name: String,
+    pub(super) name: String,
     /// Its file; for a built-in study only for messages.
     path: PathBuf,
     pub(super) text: Cow<'static, str>,
@@ -188,6 +188,14 @@ fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
 }
 
 impl Written {
+    /// The text of a user's file, before the command line changed it; `None` for a built-in study.
+    pub(super) fn file_text(&self) -> Option<&str> {
+        match self.own_text.as_ref().unwrap_or(&self.text) {
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
     /// An error in a text that the command line changed. If the file by itself has the error, the message names the
     /// file's line, and otherwise the flag.
     fn blamed(&self, arguments: &Study, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
@@ -262,7 +270,8 @@ impl Written {
             }
             study_storage::use_file(&mut spec, &file.display().to_string());
         }
-        let reproduce = reproduce(&self.name, arguments, spec.seed);
+        let name = arguments.asked_as.as_ref().unwrap_or(&self.name);
+        let reproduce = reproduce(name, arguments, spec.seed);
         let fingerprint = with_granted(machines.fingerprint.clone(), &host_defaults.tried);
         Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
     }

@@ -43,7 +43,11 @@ pub(super) fn run(arguments: &Study, times: u32, language: Language) -> Result<E
             report::show(&run.result, language, (folder, arguments.long))?;
             ExitCode::Inconclusive
         }
-        _ => show(&runs, language)?,
+        [(first, _), ..] => {
+            let name = first.file_name().unwrap_or_default().to_string_lossy();
+            show(&runs, &first.with_file_name(format!("{name}-pool.html")), language)?;
+            pooled_code(&runs)
+        }
     };
     Ok(match repeated? {
         Stopped::Interrupted => Exit::Interrupted,
@@ -127,18 +131,21 @@ fn wait(until: Instant, (number, times): (u32, u32), interrupt: &AtomicBool, lan
     false
 }
 
-/// Prints the pooled result, and writes the page beside the first of the runs.
-fn show(runs: &[(PathBuf, StoredRun)], language: Language) -> Result<ExitCode> {
+/// Prints the pooled result, and writes its page.
+pub(super) fn show(runs: &[(PathBuf, StoredRun)], page: &Path, language: Language) -> Result<()> {
     let pool = stored_folders::pooled(runs);
     study_pool::print(&pool, runs, PoolFormat::Text, language)?;
-    if let (Some(named), Some((first, _))) = (stored_folders::named(&pool, runs), runs.first()) {
-        let name = first.file_name().unwrap_or_default().to_string_lossy();
-        let page = first.with_file_name(format!("{name}-pool.html"));
-        output::write_whole(&page, &run_pool::html(&pool, named, language))?;
-        report::tell_page(&page, language);
+    if let Some(named) = stored_folders::named(&pool, runs) {
+        output::write_whole(page, &run_pool::html(&pool, named, language))?;
+        report::tell_page(page, language);
     }
+    Ok(())
+}
+
+/// The code of the pooled primary comparison.
+pub(super) fn pooled_code(runs: &[(PathBuf, StoredRun)]) -> ExitCode {
     let results: Vec<_> = runs.iter().map(|(_, run)| &run.result).collect();
-    Ok(ExitCode::of_pooled_primary(&pool, &results))
+    ExitCode::of_pooled_primary(&stored_folders::pooled(runs), &results)
 }
 
 /// Refuses flags that contradict several runs, with the remedy; otherwise the time between two starts.
@@ -194,6 +201,6 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
 }
 
 /// Whether runs may be put there: it does not exist, or is empty.
-fn is_free(folder: &Path) -> bool {
+pub(super) fn is_free(folder: &Path) -> bool {
     !folder.exists() || folder.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -241,7 +241,7 @@ const COMMANDS: [Row; 48] = [
 ];
 
 /// Descriptions of flags of `weir study`; those of every command stand last.
-const STUDY: [Row; 49] = [
+const STUDY: [Row; 51] = [
     (
         "study",
         [
@@ -427,8 +427,9 @@ const STUDY: [Row; 49] = [
         "rsh",
         [
             "서버 호스트에 접속할 때 ssh 대신 쓸 명령. 예: \"ip netns exec b\", \"docker exec -i c\", \"srun -w b\". 뒤에 붙는 명령을 그 \
-            호스트에서 실행합니다",
-            "代替 ssh 进入服务器主机的命令，例如 \"ip netns exec b\"、\"docker exec -i c\"、\"srun -w b\"：在那里执行其后的命令",
+            호스트에서 실행합니다. --hosts와 함께 쓰면 각 호스트에 접속하며, {host}는 호스트 이름이 됩니다",
+            "代替 ssh 进入服务器主机的命令，例如 \"ip netns exec b\"、\"docker exec -i c\"、\"srun -w b\"：在那里执行其后的命令。与 --hosts \
+            同用时用于进入每台主机，其中的 {host} 为主机名",
         ],
     ),
     (
@@ -436,6 +437,21 @@ const STUDY: [Row; 49] = [
         [
             "그 호스트에서 서버가 수신할 주소 [기본값: ssh가 도착한 주소 또는 하나뿐인 주소]",
             "服务器在该主机上监听的地址 [默认：ssh 到达的地址，或唯一的地址]",
+        ],
+    ),
+    (
+        "hosts",
+        [
+            "이 파일의 각 머신에서 서버와 부하를 포함한 실험 전체를 실행하고 결과를 종합합니다. 한 줄에 하나씩 [user@]HOST를 씁니다. 종료 코드는 종합한 주 비교를 따르며, 결과가 없는 호스트가 \
+            있으면 13입니다",
+            "在该文件列出的每台机器上各自运行整个实验（服务器与负载），并合并结果；每行一个 [user@]HOST。退出码取决于合并后的主要比较，有主机没有结果时为 13",
+        ],
+    ),
+    (
+        "at_once",
+        [
+            "--hosts와 함께: 동시에 실험을 실행할 호스트 수, 1~256 [기본값: 16]",
+            "与 --hosts 同用：同时运行实验的主机数，1 至 256 [默认：16]",
         ],
     ),
     (
@@ -484,8 +500,8 @@ const STUDY: [Row; 49] = [
     (
         "out",
         [
-            "결과 폴더. --repeat에서는 모든 실행의 폴더를 넣을 폴더 [기본값: weir-results/NAME-TIME]",
-            "结果文件夹；与 --repeat 一起时为存放各次运行的文件夹 [默认：weir-results/NAME-TIME]",
+            "결과 폴더. --repeat이나 --hosts에서는 모든 실행의 폴더를 넣을 폴더 [기본값: weir-results/NAME-TIME]",
+            "结果文件夹；与 --repeat 或 --hosts 一起时为存放各次运行的文件夹 [默认：weir-results/NAME-TIME]",
         ],
     ),
     ("resume", ["이 폴더의 실험을 계속합니다", "继续此文件夹中的实验"]),

@@ -1,6 +1,8 @@
 //! The agent, beside the servers: `weir agent --stdio`. It answers one question at a time, with the launcher that a
 //! study of one machine uses.
 
+mod whole;
+
 use std::{
     fs::{self, File},
     io::{self, BufRead, Write},
@@ -184,8 +186,17 @@ impl Agent<'_> {
                         break;
                     }
                 }
+                Question::Whole(asked) => {
+                    let place = whole::Place { weir: &self.weir, folder: &folder.path };
+                    let ended = whole::run(&mut session, &place, &asked, &self.interrupt);
+                    (self.between_rounds)();
+                    return ended;
+                }
                 Question::Step(_) => {
                     session.refuse("no round has begun")?;
+                }
+                Question::Progress | Question::EndWhole | Question::StoreBytes(_) => {
+                    session.refuse("no study has begun")?;
                 }
             }
         }

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use weir_record::doctor::Diagnosis;
 
-use super::{Facts, Prepared, StudyAsked, escape};
+use super::{
+    Facts, Prepared, StudyAsked, escape,
+    whole::{Progress, WholeStudy},
+};
 use crate::{
     launch::LaunchError,
     process::hosted::{RoundAnswer, RoundCommand, ServersStarted, Serving},
@@ -45,6 +48,14 @@ pub(super) enum Question {
     Round(Box<Serving>),
     /// Carry out a command on them.
     Step(RoundCommand),
+    /// Run a whole study there.
+    Whole(Box<WholeStudy>),
+    /// What it has said since, and whether it has ended.
+    Progress,
+    /// End it and keep what it has stored.
+    EndWhole,
+    /// Bytes of its store from this offset on.
+    StoreBytes(u64),
 }
 
 /// The answer to the question of this number.
@@ -65,6 +76,9 @@ pub(super) enum Answer {
     Study(Box<Prepared>),
     Round(Box<RoundStarted>),
     Step(RoundAnswer),
+    Progress(Box<Progress>),
+    /// In hexadecimal digits.
+    StoreBytes(String),
 }
 
 /// The servers of a round, and for each arm the files that it was started from, with their hashes.

@@ -20,7 +20,7 @@ use super::{
     Facts, Transport,
     codec::{self, Answer, Question, Refused, RoundStarted},
     fit::{self, OwnAddresses, Reach},
-    link::{Link, Own, QUESTION_MAX, Unanswered},
+    link::{Link, OwnProgram, QUESTION_MAX, Unanswered},
     wait::Limits,
 };
 use crate::{
@@ -75,7 +75,7 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub struct RemoteHost {
     way: Transport,
-    own: Own,
+    own: OwnProgram,
     link: Option<Link>,
     facts: Facts,
     /// This machine's addresses.
@@ -94,7 +94,7 @@ impl RemoteHost {
     /// # Errors
     /// If the connection fails, or the host cannot run the agent.
     pub fn connect(way: Transport, interrupt: &AtomicBool) -> Result<Self, LaunchError> {
-        let own = Own::read().map_err(|error| {
+        let own = OwnProgram::read().map_err(|error| {
             LaunchError::Environment(format!("cannot read the weir program itself: {error}"))
         })?;
         let mut link = Link::open(&way, &own, interrupt)?;
@@ -377,7 +377,7 @@ fn leading_back<'p>(prepared: &'p Prepared, own: &OwnAddresses) -> Option<(&'p s
 }
 
 /// Says that an answer is to another question.
-fn another(host: &str, answer: &Answer) -> String {
+pub(super) fn another(host: &str, answer: &Answer) -> String {
     /// Most letters of an answer that are quoted.
     const QUOTED: usize = 80;
     let quoted: String = format!("{answer:?}").chars().take(QUOTED).collect();

@@ -7,7 +7,7 @@ use std::{
     fs::File,
     io::{self, Read},
     process::Command,
-    sync::atomic::AtomicBool,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -46,23 +46,46 @@ const NOISE_BYTES_MAX: usize = 400;
 const SESSION_BYTES: usize = 8;
 
 /// The running program, to be copied.
-pub(super) struct Own {
+#[derive(Clone)]
+pub struct OwnProgram {
     program: Program,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     /// Distinguishes this laboratory's connections from another's.
     session: String,
 }
 
-impl Own {
+impl OwnProgram {
     /// Reads the program of this process, even if its file was replaced.
-    pub(super) fn read() -> io::Result<Self> {
-        let bytes = std::fs::read("/proc/self/exe")?;
-        let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut drawn = [0; SESSION_BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut drawn)?;
-        let session = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { program: Program { hash, length: bytes.len() }, bytes, session })
+    ///
+    /// # Errors
+    /// If it cannot be read, or no session can be drawn.
+    pub fn read() -> io::Result<Self> {
+        let bytes: Arc<[u8]> = std::fs::read("/proc/self/exe")?.into();
+        let hash = hexadecimal(&Sha256::digest(&bytes));
+        Ok(Self { program: Program { hash, length: bytes.len() }, bytes, session: drawn_session()? })
     }
+
+    /// The same program for another session. Two agents of one session end each other, so each host of several has its
+    /// own: two names may lead to one machine.
+    pub(super) fn for_another_session(&self) -> io::Result<Self> {
+        Ok(Self { session: drawn_session()?, ..self.clone() })
+    }
+}
+
+fn drawn_session() -> io::Result<String> {
+    let mut drawn = [0; SESSION_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut drawn)?;
+    Ok(hexadecimal(&drawn))
+}
+
+/// Two digits for each byte.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Why a question has no answer.
@@ -96,7 +119,11 @@ pub(super) struct Link {
 
 impl Link {
     /// Starts an agent at the other end, and sends the program if it is not there.
-    pub(super) fn open(way: &Transport, own: &Own, interrupt: &AtomicBool) -> Result<Self, LaunchError> {
+    pub(super) fn open(
+        way: &Transport,
+        own: &OwnProgram,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, LaunchError> {
         let cannot = |what: String| LaunchError::Environment(format!("{way}: {what}"));
         let (program, words) =
             way.words.split_first().ok_or_else(|| cannot("there is no way to it".to_owned()))?;
@@ -111,7 +138,7 @@ impl Link {
         }
     }
 
-    fn begin(&mut self, own: &Own, interrupt: &AtomicBool) -> Result<(), Unanswered> {
+    fn begin(&mut self, own: &OwnProgram, interrupt: &AtomicBool) -> Result<(), Unanswered> {
         let script = bootstrap::script(&own.program, &own.session);
         let mut wait = Wait::new(Limits::new(SHELL_MAX, interrupt), Instant::now());
         self.say(script.as_bytes(), &mut wait)?;
@@ -282,7 +309,7 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Own {
+impl fmt::Debug for OwnProgram {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.program.fmt(formatter)
     }
