@@ -77,6 +77,8 @@ pub enum ControlRequest {
         /// Its name, as in [`ControlResponse::session`]: this prevents ending another session than intended.
         session: String,
     },
+    /// Read the configuration again and carry it out, whole or not at all.
+    Reload,
     /// Show the clients' and the upstream sessions.
     Sessions,
 }
@@ -114,6 +116,9 @@ pub struct ControlResponse {
     /// The number of logged-in clients, listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions_open: Option<u64>,
+    /// After a reload: what has changed, in lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<String>>,
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
@@ -362,6 +367,9 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             Ok(done)
         }
         ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
+        ControlRequest::Reload => {
+            control.reload().map(|changes| ControlResponse { changes: Some(changes), ..done })
+        }
         ControlRequest::Sessions => {
             let stats = control.node_stats();
             Ok(ControlResponse {

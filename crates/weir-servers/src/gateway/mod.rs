@@ -42,6 +42,8 @@ mod pre_trade_checks;
 mod record_kinds;
 mod recovery;
 mod reference_prices;
+mod reload;
+mod reloading;
 mod server;
 #[cfg(test)]
 mod simulated_days;
@@ -65,5 +67,6 @@ pub use control::{
 pub use described::{describe, record_names};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use outstanding::OutstandingLimits;
+pub use reloading::ReadConfig;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

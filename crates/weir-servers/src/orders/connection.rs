@@ -124,8 +124,8 @@ async fn greet(
     };
     let came = store.now();
     let account = store.account_named(&login.username);
-    // An unknown name takes as long as a known one.
-    let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
+    let hash = store.shared.accounts.hash_for(account);
+    let account = account.filter(|account| store.account(*account).has_login());
     let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
         None => Some(Ok(password_verifier::verify(&hash, &login.password))),
@@ -253,6 +253,10 @@ async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Resul
         return Err("other_session");
     }
     vacate(store, slot).await?;
+    if !store.account(slot.account).has_login() {
+        // It was removed after the check of the password.
+        return Err("removed");
+    }
     if store.draining.get() || store.is_failed() {
         return Err("closed");
     }
@@ -277,7 +281,7 @@ async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
     let mut deadline = ConnectionTimer::new();
     loop {
         let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
-        if !store.account(slot.account).takeover {
+        if !store.account(slot.account).takeover() {
             return Err("occupied");
         }
         session.end(End::CutOff(CutOff::TakenOver));

@@ -23,7 +23,7 @@ use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionS
 use weir_trading::AccountId;
 
 use super::{
-    Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
+    AccountConfig, AccountPlace, Application, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
     config::ACCOUNTS_MAX,
     connection,
     counters::{NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
@@ -188,13 +188,47 @@ impl OrdersControl {
     /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended: their names,
     /// the kind, and how often. The list is incomplete if there are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
-        let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
+        let name = |account: AccountId| self.account(account).name().to_string();
         let errors = self.shared.protocol_errors.list().into_iter();
         let numbers = (0..)
             .zip(&self.shared.cells)
             .map(|(index, cells)| (AccountId(index), NUMBER_USED_BEFORE, cells.numbers_used_before.get()));
         let numbers = numbers.filter(|(.., count)| *count > 0).take(PROTOCOL_ERRORS_MAX);
         errors.chain(numbers).map(|(account, kind, count)| (name(account), kind, count)).collect()
+    }
+
+    /// An account.
+    pub(crate) fn account(&self, account: AccountId) -> &AccountPlace {
+        self.shared.accounts.at(account)
+    }
+
+    /// The account with this login name, case-insensitive.
+    pub(crate) fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
+        self.shared.accounts.named(name)
+    }
+
+    /// The number that the next new account gets, and how many may follow from there on.
+    pub(crate) fn accounts_empty(&self) -> (AccountId, usize) {
+        self.shared.accounts.empty()
+    }
+
+    /// Whether an account without a place has records in the journal: only a start can give it one.
+    pub(crate) fn is_in_journal(&self, name: &Name<6>) -> bool {
+        self.shared.recovery.removed().iter().any(|removed| removed.eq_ignore_case(name))
+    }
+
+    /// Changes accounts, adds some, and takes the login of others away. Connections stay as they are.
+    pub(crate) fn change_accounts(
+        &self,
+        changed: &[(AccountId, AccountConfig)],
+        added: &[AccountConfig],
+        removed: &[AccountId],
+    ) {
+        let accounts = &self.shared.accounts;
+        removed.iter().for_each(|account| accounts.close(*account));
+        changed.iter().for_each(|(account, config)| accounts.change(*account, config));
+        // There is room: the caller has asked.
+        added.iter().for_each(|config| _ = accounts.add(config));
     }
 
     /// Lines for operators, as they occur. They are few, and some are lost if they are not taken. Available once.
@@ -292,7 +326,7 @@ fn node_stats(shared: &OrdersState) -> NodeStats {
         stats.sessions_replaying += u64::from(state == "replaying");
         if stats.sessions.len() < SESSIONS_LISTED_MAX {
             stats.sessions.push(SessionStats {
-                account: shared.config.accounts[index].name.to_string(),
+                account: shared.accounts.at(AccountId(index as u32)).name().to_string(),
                 worker: (index % shared.workers) as u32,
                 state: state.into(),
                 sequence_sent: sent,

@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use foldhash::HashMap;
 use weir_engine::{
     handoff::HandoffCounters,
     mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},
@@ -31,6 +30,7 @@ use weir_trading::AccountId;
 
 use super::{
     Application, NodeCounters, OrdersConfig, Recovery, SessionStore,
+    accounts::Accounts,
     admission::Admission,
     connection,
     counters::{AccountCells, ProtocolErrors},
@@ -127,7 +127,7 @@ pub(super) struct OrdersState {
     /// The drain ends the session, by an explicit request.
     pub(super) ends_session: AtomicBool,
     pub(super) protocol_errors: ProtocolErrors,
-    names: HashMap<Name<6>, AccountId>,
+    pub(super) accounts: Accounts,
     commands: Vec<MailboxSender<Command>>,
     inboxes: Mutex<Vec<Option<MailboxReceiver<Command>>>>,
     journals: Mutex<Vec<Arc<JournalCounters>>>,
@@ -159,6 +159,8 @@ impl OrdersState {
         let verifier =
             if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
         let generation = recovery.generation();
+        let used = recovery.account_places();
+        let accounts = Accounts::new(&config.accounts, used, config.accounts_added_max);
         let session = match config.active_journal() {
             Some(_) => session_name(&config.session, generation.into())
                 .map_err(|wrong| io::Error::new(io::ErrorKind::InvalidInput, wrong))?,
@@ -175,11 +177,11 @@ impl OrdersState {
             verifier,
             admission: Admission::new(config.unauthenticated_max, config.unauthenticated_per_address_max),
             counters: (0..place.workers).map(|_| Arc::default()).collect(),
-            cells: config.accounts.iter().map(|_| AccountCells::default()).collect(),
+            cells: (0..accounts.len()).map(|_| AccountCells::default()).collect(),
             barrier: Barrier::default(),
             ends_session: AtomicBool::new(false),
             protocol_errors: ProtocolErrors::default(),
-            names: config.names(),
+            accounts,
             commands,
             inboxes: Mutex::new(inboxes.into_iter().map(Some).collect()),
             journals: Mutex::default(),
@@ -192,10 +194,6 @@ impl OrdersState {
 
     pub(super) fn home_of(&self, account: AccountId) -> usize {
         account.0 as usize % self.workers
-    }
-
-    pub(super) fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
-        self.names.get(&name.folded()).copied()
     }
 
     /// Sends a connection to its home. False: the home cannot take it now, and the connection is closed.
