@@ -27,10 +27,11 @@ use super::{
     counters::GatewayCounters,
     reference_prices::resolve,
     reload::WorkerPlan,
-    worker::{Gateway, RECORD_CONTROL},
+    worker::{Gateway, RECORD_CONTROL, RECORD_OPERATOR},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 use crate::notify::Signal;
+use crate::orders::ApplicationKind;
 
 /// Commands that may wait for a worker, and changes that may wait for its journal.
 pub(super) const WAITING_MAX: usize = 64;
@@ -45,8 +46,8 @@ const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 /// A command to a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
-    /// Write this to the journal.
-    Journal(Vec<u8>),
+    /// Write this record to the journal.
+    Journal(ApplicationKind, Vec<u8>),
     /// See [`Change::Kill`]; the answer lists the orders being cancelled.
     Kill(Option<AccountId>, bool),
     /// Return the state of these cancels.
@@ -184,7 +185,10 @@ impl Commander {
             let mut releasing = lock(&self.releasing);
             // A release that has not reached this point yet came before.
             releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
+            let sent = (
+                self.send_all(&command),
+                self.send(self.keeper(), Command::Journal(RECORD_CONTROL, payload)),
+            );
             // The displayed state is the state that was sent.
             self.controls().apply(account, change, wall_ns());
             sent
@@ -231,7 +235,7 @@ impl Commander {
             let journaled = {
                 let mut releasing = lock(&self.releasing);
                 *releasing = released;
-                self.send(keeper, Command::Journal(payload.clone()))
+                self.send(keeper, Command::Journal(RECORD_CONTROL, payload.clone()))
             };
             let Err(reason) = self.journaled(journaled, Instant::now() + self.patience) else { break };
             // The journal may have just failed: try the next worker's, and each of them once.
@@ -251,6 +255,16 @@ impl Commander {
             self.send_all(&command)
         };
         sum(sent, Instant::now() + self.patience).1
+    }
+
+    /// Journals what an operator did, and waits for that at most this long.
+    pub(super) fn record(&self, audit: Vec<u8>, patience: Duration) -> Result<(), String> {
+        let sent = self.send(self.keeper(), Command::Journal(RECORD_OPERATOR, audit))?;
+        match sent.outcome(Instant::now() + patience) {
+            Some(outcome) => outcome.map(drop),
+            // It is on its way.
+            None => Ok(()),
+        }
     }
 
     /// Changes what the configuration says, at all workers or at none. `settle` changes the rest: it is called when
@@ -404,12 +418,12 @@ pub(super) async fn obey(gateway: Rc<Gateway>, requests: MailboxReceiver<Command
 async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>, written: &Written) {
     while let Some(CommandRequest { command, answer }) = requests.recv().await {
         let outcome = match command {
-            Command::Journal(payload) => {
+            Command::Journal(kind, payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
                     // Recovery uses the time stamps, and this worker may have slept for a long time.
                     gateway.store.tick();
-                    list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
+                    list.push_back((gateway.store.log(kind, 0, &[&payload]), answer));
                     written.added.raise();
                     continue;
                 }
@@ -530,7 +544,7 @@ mod tests {
     #[test]
     fn a_kill_switch_is_on_at_every_worker_although_the_journal_does_not_answer() {
         let answers = |worker: usize, command: &Command| match command {
-            Command::Journal(_) => None,
+            Command::Journal(..) => None,
             // By the second request all but one are confirmed.
             _ => {
                 let orders = worker as u64 + 1;
@@ -574,7 +588,7 @@ mod tests {
             let is_engaged = Arc::new(Mutex::new(is_engaged));
             let (began, has_begun) = std::sync::mpsc::channel();
             let answers = move |worker: usize, command: &Command| {
-                let Command::Journal(payload) = command else { return Some(Ok(Vec::new())) };
+                let Command::Journal(_, payload) = command else { return Some(Ok(Vec::new())) };
                 assert_eq!(worker, 0);
                 if payload.ends_with(b"false}}") {
                     began.send(()).expect("the test waits");

@@ -24,7 +24,7 @@ use weir_proto::ouch::Symbol;
 use weir_record::orders::SessionStats;
 use weir_sys::unix_path::{self, BoundPath};
 
-use super::{GatewayControl, account_limits::Limits, limit_sources::LimitStatus};
+use super::{GatewayControl, account_limits::Limits, audit::Operator, limit_sources::LimitStatus};
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
 /// Most callers at a time. A further one replaces the one that has been idle for longest.
@@ -34,6 +34,8 @@ const CALLERS_MAX: usize = 16;
 const OTHERS_MAX: usize = 8;
 /// Longest line of a request.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+/// How long an answer waits for the record of the command.
+pub(super) const AUDIT_PATIENCE: Duration = Duration::from_secs(1);
 /// Name of its threads.
 const THREAD: &str = "weir-control";
 /// How long a caller may be silent or not take its answer.
@@ -81,6 +83,24 @@ pub enum ControlRequest {
     Reload,
     /// Show the clients' and the upstream sessions.
     Sessions,
+}
+
+impl ControlRequest {
+    /// Whether it changes something, or tries to; otherwise it only shows something. What acts is recorded with its
+    /// operator.
+    pub(super) fn acts(&self) -> bool {
+        match self {
+            Self::Limits { set, reset, .. } => set.is_some() || reset.is_some(),
+            Self::References { set } => set.is_some(),
+            Self::Kill { .. } | Self::Drain | Self::EndSession { .. } | Self::Reload => true,
+            Self::Sessions => false,
+        }
+    }
+
+    /// Whether the gateway ends with it: a record of it has to come first.
+    fn ends(&self) -> bool {
+        matches!(self, Self::Drain | Self::EndSession { .. })
+    }
 }
 
 /// The answer to a request.
@@ -265,9 +285,10 @@ impl ControlSocket {
         let Self { listener, path } = self;
         let others = Others::default();
         let talk = move |caller: UnixStream, slot: &CallerSlot| {
+            let operator = Operator::of_peer(&caller);
             // A caller that disconnects is not an error.
             let _ = converse(caller, |request| {
-                slot.answer(|| others.admit(&request, || perform(&control, request.clone())))
+                slot.answer(|| others.admit(&request, || audited(&control, &operator, request.clone())))
             });
         };
         // Everyone who may open the path may send requests.
@@ -321,6 +342,25 @@ impl Others {
 
 fn refused(error: String) -> ControlResponse {
     ControlResponse { error: Some(error), ..ControlResponse::default() }
+}
+
+/// Executes a request, and records it if it acts.
+fn audited(control: &GatewayControl, operator: &Operator, request: ControlRequest) -> ControlResponse {
+    if request.ends() {
+        // Its outcome is the end of the journal; a refusal follows as another record.
+        let begun = ControlResponse { ok: true, ..ControlResponse::default() };
+        control.audit(operator, &request, &begun, AUDIT_PATIENCE);
+    }
+    let answer = perform(control, request.clone());
+    let patience = match request {
+        // A disk must not delay the answer.
+        ControlRequest::Kill { on: true, .. } => Duration::ZERO,
+        _ => AUDIT_PATIENCE,
+    };
+    if !request.ends() || !answer.ok {
+        control.audit(operator, &request, &answer, patience);
+    }
+    answer
 }
 
 fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse {

@@ -20,6 +20,7 @@
 //! is refused.
 
 mod account_limits;
+mod audit;
 mod backoff;
 mod commands;
 mod config;

@@ -218,7 +218,7 @@ fn accounts(
         .extend(named("accounts removed", plan.of_workers.removed.iter().map(|(_, name)| *name).collect()));
     plan.lines.extend(named("accounts with another password or other options", changed));
     plan.lines.extend((now.limits != then.limits).then(|| "other common limits".to_owned()));
-    plan.lines.extend(named("accounts with other limits of their own", limited));
+    plan.lines.extend(named("accounts with other separate limits", limited));
 }
 
 fn by_name(config: &GatewayConfig) -> impl Iterator<Item = (&AccountConfig, &Option<Limits>)> {

@@ -12,7 +12,9 @@ use weir_trading::WhenFull;
 
 use super::{
     GatewayControl,
+    audit::Operator,
     config::{GatewayConfig, Listeners},
+    control::{AUDIT_PATIENCE, ControlRequest, ControlResponse},
     controls::ResolvedLimits,
     reload::{InForce, Known, Plan, Routes, VenueStep, WorkerPlan, plan},
     upstream::{Login, Upstream},
@@ -79,6 +81,17 @@ impl GatewayControl {
             *in_force = wanted;
         })?;
         Ok(lines)
+    }
+}
+
+impl GatewayControl {
+    /// As [`Self::reload`], at a signal: the outcome is a line and a record in the journal.
+    pub fn reload_at_signal(&self) {
+        let answer = match self.reload() {
+            Ok(changes) => ControlResponse { ok: true, changes: Some(changes), ..ControlResponse::default() },
+            Err(reason) => ControlResponse { error: Some(reason), ..ControlResponse::default() },
+        };
+        self.audit(&Operator::of_signal(), &ControlRequest::Reload, &answer, AUDIT_PATIENCE);
     }
 }
 

@@ -28,9 +28,10 @@ use weir_record::{
 use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
+    audit::{Audit, Operator},
     commands::{Cancels, CommandRequest, Commander, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
-    control::{KillError, UpstreamStatus, VenueCancels},
+    control::{ControlRequest, ControlResponse, KillError, UpstreamStatus, VenueCancels},
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
     hop_latency::{Hops, summarize},
@@ -712,6 +713,24 @@ impl GatewayControl {
     pub fn set_references(&self, prices: BTreeMap<String, Option<f64>>) -> Result<(), String> {
         reference_prices::reserve(&self.shared.common.references, &reference_prices::resolve(&prices)?)?;
         self.shared.commander.change(None, &Change::References { prices })
+    }
+
+    /// Records what an operator asked for, if it acts, and reports it in a line.
+    pub(super) fn audit(
+        &self,
+        operator: &Operator,
+        request: &ControlRequest,
+        answer: &ControlResponse,
+        patience: Duration,
+    ) {
+        let Some(audit) = Audit::new(operator, request, answer) else { return };
+        let mut line = format!("operator {audit}");
+        if self.orders.has_journal()
+            && let Err(reason) = self.shared.commander.record(audit.record(), patience)
+        {
+            line.push_str(&format!("; the journal has no record of this: {reason}"));
+        }
+        self.shared.common.notices.lines().leave(line);
     }
 
     /// Lines for operators, as they occur: for example about lost sessions with exchanges. They are few, and some are

@@ -58,6 +58,7 @@ pub(super) const RECORD_VENUES: ApplicationKind = GatewayRecord::Venues.kind();
 pub(super) const RECORD_STRAY: ApplicationKind = GatewayRecord::Stray.kind();
 pub(super) const RECORD_HOME: ApplicationKind = GatewayRecord::Home.kind();
 pub(super) const RECORD_ENDPOINT: ApplicationKind = GatewayRecord::Endpoint.kind();
+pub(super) const RECORD_OPERATOR: ApplicationKind = GatewayRecord::Operator.kind();
 
 /// Messages of other workers that are taken before the worker's other tasks run.
 const TAKES_MAX: usize = 512;

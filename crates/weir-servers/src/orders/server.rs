@@ -197,6 +197,11 @@ impl OrdersControl {
         errors.chain(numbers).map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
+    /// Whether there is a journal.
+    pub(crate) fn has_journal(&self) -> bool {
+        self.shared.config.active_journal().is_some()
+    }
+
     /// An account.
     pub(crate) fn account(&self, account: AccountId) -> &AccountPlace {
         self.shared.accounts.at(account)

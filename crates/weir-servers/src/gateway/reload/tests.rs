@@ -83,7 +83,7 @@ fn accounts_are_added_changed_removed_and_come_back() {
             "accounts removed: C00002",
             "accounts with another password or other options: C00001",
             "other common limits",
-            "accounts with other limits of their own: C00005",
+            "accounts with other separate limits: C00005",
         ]
     );
 }

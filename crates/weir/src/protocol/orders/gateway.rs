@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
         let running = running(gateway, control, kept);
         let Some((listeners, read)) = read else { return Ok(running) };
         handle.reload_with(listeners, read);
-        Ok(running.with_reload(move || tell_reload(&handle.reload())))
+        Ok(running.with_reload(move || handle.reload_at_signal()))
     })?;
     drop(open.take());
     Ok(Exit::Ok)
@@ -60,17 +60,6 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
 /// Reads file and flags as at the start.
 fn read_again(arguments: ServeGateway) -> ReadConfig {
     Box::new(move || read(&arguments).map_err(|errors| errors.join("\n")))
-}
-
-/// The outcome of a reload that nobody waits for.
-fn tell_reload(outcome: &Result<Vec<String>, String>) {
-    match outcome {
-        Ok(changes) if changes.is_empty() => output::tell("reloaded: nothing has changed"),
-        Ok(changes) => output::tell(&format!("reloaded: {}", changes.join("; "))),
-        Err(reasons) => {
-            output::tell(&format!("the configuration is not reloaded: {}", reasons.replace('\n', "; ")));
-        }
-    }
 }
 
 /// The address for clients.
