@@ -14,6 +14,7 @@ pub mod launched;
 pub mod local_port;
 pub mod log_file;
 pub mod output;
+pub mod peer;
 pub mod placement;
 pub mod posix_aio;
 pub mod process_stat;

@@ -25,6 +25,13 @@ impl<T: Copy> Slab<T> {
         self.values.len() as u32
     }
 
+    /// The values, in the order of their places. It looks at every place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let mut is_free = vec![false; self.values.len()];
+        self.free.iter().for_each(|place| is_free[*place as usize] = true);
+        self.values.iter().zip(is_free).filter(|(_, is_free)| !is_free).map(|(value, _)| value)
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty() && self.values.len() == self.capacity
     }

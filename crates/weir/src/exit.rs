@@ -52,6 +52,11 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
+/// This environment cannot run the request: exit code 13.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct EnvironmentError(pub(crate) String);
+
 /// The baseline does not exist, or is no baseline: exit code 14.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -115,6 +120,9 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<TokenError>()
     {
         return Some(Exit::Usage);
+    }
+    if cause.is::<EnvironmentError>() {
+        return Some(Exit::Environment);
     }
     if cause.is::<WorkersHang>() {
         return Some(Exit::Hanging);

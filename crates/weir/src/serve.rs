@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, Once, PoisonError,
+        Arc, Mutex, Once, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_engine::{
-    Driver,
+    Driver, DriverChoice,
     net::{Address, Stream},
     serve::{AcceptMode, Drained, ServeError, Server, ServerConfig, ServerControl},
 };
@@ -43,14 +43,19 @@ pub(crate) struct Prepared {
     reopens_logs: bool,
 }
 
-/// Checks the flags that every server has.
+/// Checks the flags that every server has, and takes its names.
 pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     // Raises a low soft limit to the hard one; if that fails, the server runs with its present limit.
     let _ = weir_evidence::limits::raise_nofile();
-    let (config, why) = config(shared, listen)?;
     let stats = stats_socket(shared.stats_socket.as_deref())?;
     let metrics = shared.metrics.map(metrics_port).transpose()?;
-    Ok(Prepared { config, why, stats, metrics, reopens_logs: false })
+    Ok(Prepared { stats, metrics, ..examine(shared, listen)? })
+}
+
+/// Checks the flags that every server has, and takes no name.
+pub(crate) fn examine(shared: &ServeShared, listen: &str) -> Result<Prepared> {
+    let (config, why) = config(shared, listen)?;
+    Ok(Prepared { config, why, stats: None, metrics: None, reopens_logs: false })
 }
 
 /// A server that runs.
@@ -61,6 +66,8 @@ pub(crate) struct Running {
     /// The source of its metrics, if that is more than engine and `node`.
     source: Option<Arc<dyn Source>>,
     drain: Box<dyn Fn() + Send>,
+    /// What a SIGHUP makes it read again.
+    reload: Option<Box<dyn Fn() + Send + Sync>>,
     /// Called before the server prints its address.
     until_ready: Box<dyn FnOnce()>,
     join: Box<dyn FnOnce() -> Drained>,
@@ -75,6 +82,7 @@ impl Running {
             node,
             source: None,
             drain: Box::new(move || control.drain()),
+            reload: None,
             until_ready: Box::new(|| {}),
             join: Box::new(move || server.join()),
         }
@@ -94,9 +102,15 @@ impl Running {
             node: Some(node),
             source,
             drain: Box::new(move || control.drain()),
+            reload: None,
             until_ready: Box::new(until_ready),
             join: Box::new(move || server.join()),
         }
+    }
+
+    /// The same; `reload` is called at a SIGHUP, on a separate thread, and reports what it did.
+    pub(crate) fn with_reload(self, reload: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { reload: Some(Box::new(reload)), ..self }
     }
 }
 
@@ -118,8 +132,15 @@ impl Prepared {
     ) -> Result<()> {
         let stop = Arc::new(Mutex::new(Stop::default()));
         let of_signal = Arc::clone(&stop);
-        let hang_up: fn() = if self.reopens_logs { || {} } else { tell_hang_up };
-        signals::of_server(move |count| lock(&of_signal).ask(count), hang_up)?;
+        let hang_up = Arc::new(HangUp::default());
+        let at_signal = Arc::clone(&hang_up);
+        let is_heard = !self.reopens_logs;
+        let on_hang_up = move || {
+            if is_heard {
+                HangUp::act(&at_signal);
+            }
+        };
+        signals::of_server(move |count| lock(&of_signal).ask(count), on_hang_up)?;
         let listen = self.config.listen.clone();
         let running = start(self.config).map_err(|error| explain(error, &listen))?;
         let driver = running.control.driver();
@@ -140,6 +161,10 @@ impl Prepared {
                 .context("cannot start a thread for the statistics socket")?;
         }
         lock(&stop).serve(&running.address, running.drain);
+        if let Some(reload) = running.reload {
+            // There is only one server.
+            let _ = hang_up.reload.set(reload);
+        }
         (running.until_ready)();
         // A closed output does not stop the server.
         let _ = output::print(&format!("listening on {}", running.address));
@@ -178,6 +203,14 @@ impl Prepared {
         self.config.workers
     }
 
+    /// The driver of the workers, by name.
+    pub(crate) fn driver(&self) -> &'static str {
+        match self.config.engine.driver {
+            DriverChoice::Named(driver) => driver.name(),
+            DriverChoice::Auto => "auto",
+        }
+    }
+
     /// Refuses to listen where other machines can connect, unless a flag insists: passwords and orders cross the
     /// network in plain text.
     pub(crate) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
@@ -192,21 +225,51 @@ impl Prepared {
     }
 }
 
-/// Reports that SIGHUP has no effect. On a separate thread: the reader of our output may block us, and the next signal
-/// may ask for the end. While a report is blocked there is no other.
-fn tell_hang_up() {
-    static IS_TELLING: AtomicBool = AtomicBool::new(false);
-    if IS_TELLING.swap(true, Ordering::AcqRel) {
-        return;
+/// The effect of SIGHUP.
+#[derive(Default)]
+struct HangUp {
+    /// Set when the server runs, if it can read something again.
+    reload: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    is_acting: AtomicBool,
+    is_repeated: AtomicBool,
+}
+
+impl HangUp {
+    /// Reads again, or reports that there is nothing to read. On a separate thread: that may take some time, the
+    /// reader of our output may block us, and the next signal may ask for the end. A signal meanwhile is one more
+    /// request, since a file may have changed after it was read.
+    fn act(this: &Arc<Self>) {
+        this.is_repeated.store(true, Ordering::SeqCst);
+        if this.is_acting.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let acting = Arc::clone(this);
+        let act = move || {
+            loop {
+                while acting.is_repeated.swap(false, Ordering::SeqCst) {
+                    acting.once();
+                }
+                acting.is_acting.store(false, Ordering::SeqCst);
+                let is_left = acting.is_repeated.load(Ordering::SeqCst);
+                if !is_left || acting.is_acting.swap(true, Ordering::SeqCst) {
+                    return;
+                }
+            }
+        };
+        if thread::Builder::new().name("weir-hang-up".into()).spawn(act).is_err() {
+            // Without memory for a thread nothing is read; the next signal tries again.
+            this.is_acting.store(false, Ordering::SeqCst);
+        }
     }
-    let tell = || {
-        output::tell(
-            "SIGHUP is ignored, for there is nothing to read anew; SIGTERM ends the server in good order",
-        );
-        IS_TELLING.store(false, Ordering::Release);
-    };
-    // Without memory for a thread there is no line.
-    let _ = thread::Builder::new().name("weir-hang-up".into()).spawn(tell);
+
+    fn once(&self) {
+        match self.reload.get() {
+            Some(reload) => reload(),
+            None => output::tell(
+                "SIGHUP is ignored, for there is nothing to read anew; SIGTERM ends the server in good order",
+            ),
+        }
+    }
 }
 
 /// Reports once that accepting pauses, because clients see only a silent server. On a separate thread: the reader of

@@ -11,7 +11,7 @@ use super::Mode;
 use crate::{
     journal::Level,
     orders::{
-        AccountConfig, ConfigError,
+        AccountConfig, ConfigErrors,
         config_file::{AccountTable, JournalTable, accounts, parsed, read, session_named},
     },
 };
@@ -45,15 +45,15 @@ struct File {
 /// Reads a configuration from the text of a file. The path is used only in messages.
 ///
 /// # Errors
-/// The first error, with its line.
-pub fn parse(path: &Path, text: &str) -> Result<ExchangeConfig, ConfigError> {
-    read(path, text, |file: File| {
-        Ok(ExchangeConfig {
-            accounts: accounts(file.account)?,
+/// All errors that could be found, with their lines.
+pub fn parse(path: &Path, text: &str) -> Result<ExchangeConfig, ConfigErrors> {
+    read(path, text, |file: File, errors| {
+        Some(ExchangeConfig {
+            accounts: accounts(file.account, errors),
             listen: file.listen,
-            mode: parsed("mode", file.mode.as_ref())?,
-            session: file.session.as_ref().map(session_named).transpose()?,
-            journal: file.journal.map(JournalTable::resolve).transpose()?,
+            mode: errors.keep(parsed("mode", file.mode.as_ref())).flatten(),
+            session: file.session.as_ref().and_then(|session| errors.keep(session_named(session))),
+            journal: file.journal.and_then(|journal| errors.keep(journal.resolve())),
         })
     })
 }
@@ -97,7 +97,8 @@ mod tests {
             (format!("session = \"DAY\"\n{one}"), 1, "no number at its end"),
             (format!("[journal]\ndirectory = \"j\"\nlevel = \"fsync\"\n{one}"), 3, "fsync"),
         ] {
-            let error = parse(Path::new("exchange.toml"), &text).expect_err("it is wrong");
+            let errors = parse(Path::new("exchange.toml"), &text).expect_err("it is wrong");
+            let [error] = errors.all() else { panic!("{errors}") };
             assert_eq!(error.line, line, "{error}");
             assert!(error.message.contains(says), "{error}");
         }

@@ -49,7 +49,7 @@ impl Application for EchoExchange {
 
     fn on_disconnect(&self, account: AccountId) {
         let store = &*self.store;
-        if !store.account(account).cancel_on_disconnect {
+        if !store.account(account).cancel_on_disconnect() {
             return;
         }
         let mut cancelled = 0;

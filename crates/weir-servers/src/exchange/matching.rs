@@ -269,7 +269,7 @@ impl Application for MatchExchange {
 
     fn on_disconnect(&self, account: AccountId) {
         let market = &*self.0;
-        if !market.store.account(account).cancel_on_disconnect {
+        if !market.store.account(account).cancel_on_disconnect() {
             return;
         }
         if market.is_held(account) {

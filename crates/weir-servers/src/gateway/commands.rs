@@ -25,12 +25,15 @@ use weir_proto::ouch::Symbol;
 use weir_trading::AccountId;
 
 use super::{
+    account_limits::Limits,
     controls::{Change, Controls, ResolvedLimits},
     counters::GatewayCounters,
     reference_prices::resolve,
-    worker::{Gateway, RECORD_CONTROL},
+    reload::WorkerPlan,
+    worker::{Gateway, RECORD_CONTROL, RECORD_OPERATOR},
 };
 use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
+use crate::orders::ApplicationKind;
 
 /// Commands that may wait for a worker, and changes that may wait for its journal.
 pub(super) const WAITING_MAX: usize = 64;
@@ -45,8 +48,8 @@ const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 /// A command to a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
-    /// Write this to the journal.
-    Journal(Vec<u8>),
+    /// Write this record to the journal.
+    Journal(ApplicationKind, Vec<u8>),
     /// See [`Change::Kill`]; the answer lists the orders being cancelled.
     Kill(Option<AccountId>, bool),
     /// Return the state of these cancels.
@@ -55,6 +58,12 @@ pub(super) enum Command {
     Limits(Arc<[ResolvedLimits]>),
     /// See [`Change::References`].
     References(Vec<(Symbol, u64)>),
+    /// Return which open orders are in the way of a reload.
+    Examine(Arc<WorkerPlan>),
+    /// Take no orders for exchanges that a reload leaves, and return the same, or take orders again.
+    Hold(Arc<WorkerPlan>, bool),
+    /// Carry a reload out, with these limits.
+    Reload(Arc<WorkerPlan>, Arc<[ResolvedLimits]>),
 }
 
 /// The state of a kill switch's cancels at one venue.
@@ -178,7 +187,10 @@ impl Commander {
             let mut releasing = lock(&self.releasing);
             // A release that has not reached this point yet came before.
             releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
+            let sent = (
+                self.send_all(&command),
+                self.send(self.keeper(), Command::Journal(RECORD_CONTROL, payload)),
+            );
             // The displayed state is the state that was sent.
             self.controls().apply(account, change, wall_ns());
             sent
@@ -225,7 +237,7 @@ impl Commander {
             let journaled = {
                 let mut releasing = lock(&self.releasing);
                 *releasing = released;
-                self.send(keeper, Command::Journal(payload.clone()))
+                self.send(keeper, Command::Journal(RECORD_CONTROL, payload.clone()))
             };
             let Err(reason) = self.journaled(journaled, Instant::now() + self.patience) else { break };
             // The journal may have just failed: try the next worker's, and each of them once.
@@ -245,6 +257,70 @@ impl Commander {
             self.send_all(&command)
         };
         sum(sent, Instant::now() + self.patience).1
+    }
+
+    /// Journals what an operator did, and waits for that at most this long.
+    pub(super) fn record(&self, audit: Vec<u8>, patience: Duration) -> Result<(), String> {
+        let sent = self.send(self.keeper(), Command::Journal(RECORD_OPERATOR, audit))?;
+        match sent.outcome(Instant::now() + patience) {
+            Some(outcome) => outcome.map(drop),
+            // It is on its way.
+            None => Ok(()),
+        }
+    }
+
+    /// Changes what the configuration says, at all workers or at none. `settle` changes the rest: it is called when
+    /// nothing is in the way any more.
+    pub(super) fn reload(
+        &self,
+        plan: &Arc<WorkerPlan>,
+        (common, accounts): &(Limits, Vec<(AccountId, Option<Limits>)>),
+        settle: impl FnOnce(),
+    ) -> Result<(), String> {
+        let _in_turn = lock(&self.changing);
+        let limits = {
+            let before = self.controls().clone();
+            let mut after = before.clone();
+            after.set_file(common, accounts);
+            after.changed_from(&before)?
+        };
+        self.ask_all(&Command::Examine(Arc::clone(plan)))?;
+        if plan.leaves_venues() {
+            // An order may have come since: now none can.
+            let held = self.ask_all(&Command::Hold(Arc::clone(plan), true));
+            if held.is_err() {
+                let _ = self.ask_all(&Command::Hold(Arc::clone(plan), false));
+                return held;
+            }
+        }
+        settle();
+        let until = Instant::now() + self.patience;
+        let sent = {
+            let _in_order = lock(&self.releasing);
+            self.controls().set_file(common, accounts);
+            let command = Command::Reload(Arc::clone(plan), limits.into());
+            (0..self.workers.len()).map(|worker| self.send_until(worker, &command, until)).collect()
+        };
+        sum(sent, until).1.map_err(|reason| format!("the configuration has changed, and {reason}"))
+    }
+
+    /// Sends a command to all workers. The error is that of any of them, a line for each.
+    fn ask_all(&self, command: &Command) -> Result<(), String> {
+        let until = Instant::now() + self.patience;
+        let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
+        let outcomes = self.send_all(command).into_iter().map(|sent| sent.and_then(answer));
+        let errors: Vec<String> = outcomes.filter_map(Result::err).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+    }
+
+    /// As [`Self::send`], but waits for a place.
+    fn send_until(&self, worker: usize, command: &Command, until: Instant) -> Result<Sent, String> {
+        loop {
+            match self.send(worker, command.clone()) {
+                Err(_) if Instant::now() < until => thread::sleep(CONFIRM_LOOK),
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Waits until the journal contains a change.
@@ -344,12 +420,12 @@ pub(super) async fn obey(gateway: Rc<Gateway>, requests: MailboxReceiver<Command
 async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>, written: &Written) {
     while let Some(CommandRequest { command, answer }) = requests.recv().await {
         let outcome = match command {
-            Command::Journal(payload) => {
+            Command::Journal(kind, payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
                     // Recovery uses the time stamps, and this worker may have slept for a long time.
                     gateway.store.tick();
-                    list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
+                    list.push_back((gateway.store.log(kind, 0, &[&payload]), answer));
                     written.added.raise();
                     continue;
                 }
@@ -380,6 +456,16 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 }
                 Ok(Vec::new())
             }
+            Command::Examine(plan) => gateway.examine_reload(&plan).map(|()| Vec::new()),
+            Command::Hold(plan, is_held) => {
+                gateway.hold_for_reload(&plan, is_held);
+                let examined = if is_held { gateway.examine_reload(&plan) } else { Ok(()) };
+                examined.map(|()| Vec::new())
+            }
+            Command::Reload(plan, limits) => {
+                gateway.reload(&plan, &limits);
+                Ok(Vec::new())
+            }
         };
         // The caller has waited long enough; the change still applies.
         let _ = answer.try_send(outcome);
@@ -407,7 +493,7 @@ mod tests {
     use weir_engine::{Config, Driver, Runtime, mailbox::mailbox};
 
     use super::*;
-    use crate::gateway::{account_limits::Limits, limit_sources::values_of};
+    use crate::gateway::limit_sources::values_of;
 
     /// Workers that execute commands and answer only those that `answers` selects, until they are released.
     fn staffed(
@@ -459,7 +545,7 @@ mod tests {
     #[test]
     fn a_kill_switch_is_on_at_every_worker_although_the_journal_does_not_answer() {
         let answers = |worker: usize, command: &Command| match command {
-            Command::Journal(_) => None,
+            Command::Journal(..) => None,
             // By the second request all but one are confirmed.
             _ => {
                 let orders = worker as u64 + 1;
@@ -503,7 +589,7 @@ mod tests {
             let is_engaged = Arc::new(Mutex::new(is_engaged));
             let (began, has_begun) = std::sync::mpsc::channel();
             let answers = move |worker: usize, command: &Command| {
-                let Command::Journal(payload) = command else { return Some(Ok(Vec::new())) };
+                let Command::Journal(_, payload) = command else { return Some(Ok(Vec::new())) };
                 assert_eq!(worker, 0);
                 if payload.ends_with(b"false}}") {
                     began.send(()).expect("the test waits");
@@ -540,6 +626,49 @@ mod tests {
                 assert_eq!(turns(log, false), usize::from(other.is_none()));
             });
         }
+    }
+
+    #[test]
+    fn a_reload_is_carried_out_everywhere_or_nowhere() {
+        let limits = |shares_max| {
+            let limits = Limits { shares_max, ..Limits::default() };
+            (limits, vec![(AccountId(0), None), (AccountId(1), None)])
+        };
+        let is_reload = |(_, command): &&(usize, Command)| matches!(command, Command::Reload(..));
+        // An order at one worker is in the way.
+        let answers = |worker: usize, command: &Command| match command {
+            Command::Examine(_) if worker == 1 => Some(Err("an order is open".to_owned())),
+            _ => Some(Ok(Vec::new())),
+        };
+        staffed(2, answers, |commander, log| {
+            let mut has_settled = false;
+            let outcome = commander.reload(&Arc::default(), &limits(Some(5)), || has_settled = true);
+            assert_eq!((outcome, has_settled), (Err("an order is open".to_owned()), false));
+            assert_eq!(commander.controls().limits_of(None), Limits::default());
+            assert_eq!(lock(log).iter().filter(is_reload).count(), 0);
+        });
+        staffed(
+            2,
+            |_, _| Some(Ok(Vec::new())),
+            |commander, log| {
+                let mut has_settled = false;
+                assert_eq!(
+                    commander.reload(&Arc::default(), &limits(Some(5)), || has_settled = true),
+                    Ok(())
+                );
+                assert!(has_settled);
+                assert_eq!(commander.controls().limits_of(None).shares_max, Some(5));
+                let sent = lock(log);
+                let of_reloads: Vec<_> = sent
+                    .iter()
+                    .filter_map(|(worker, command)| match command {
+                        Command::Reload(_, limits) => Some((*worker, limits.len())),
+                        _ => None,
+                    })
+                    .collect();
+                assert_eq!(of_reloads.iter().map(|(_, limits)| *limits).collect::<Vec<_>>(), [1, 1]);
+            },
+        );
     }
 
     #[test]

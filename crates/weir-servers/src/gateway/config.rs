@@ -30,9 +30,10 @@ use crate::{
         faults::{Operation, Verdict},
     },
     orders::{
-        AccountConfig, ConfigError, LoginLimits,
+        AccountConfig, ConfigErrors, LoginLimits,
         config_file::{
-            self, AccountTable, FieldError, JournalTable, invalid, parsed, read, session_named, within,
+            self, AccountTable, FieldError, FieldErrors, JournalTable, invalid, parsed, read, session_named,
+            within,
         },
         demo_accounts,
     },
@@ -184,13 +185,13 @@ impl GatewayConfig {
 /// starts.
 ///
 /// # Errors
-/// The first error, with its line.
+/// All errors that could be found, with their lines.
 pub fn parse(
     path: &Path,
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<(GatewayConfig, Listeners), ConfigError> {
-    read(path, text, |file: File| file.resolve(environment))
+) -> Result<(GatewayConfig, Listeners), ConfigErrors> {
+    read(path, text, |file: File, errors| file.resolve(environment, errors))
 }
 
 fn name<const N: usize>(text: &str) -> Name<N> {
@@ -310,68 +311,68 @@ impl Account {
 }
 
 impl File {
+    /// Nothing only after an error.
     fn resolve(
         self,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(GatewayConfig, Listeners), FieldError> {
-        let venues = venues(self.venue, environment)?;
+        errors: &mut FieldErrors,
+    ) -> Option<(GatewayConfig, Listeners)> {
+        // A venue with another error has a name that others may use.
+        let names: Vec<String> =
+            self.venue.iter().map(|venue| venue.get_ref().name.get_ref().clone()).collect();
+        let venues = venues(self.venue, environment, errors);
         let (accounts, account_limits): (Vec<_>, Vec<_>) =
             self.account.into_iter().map(Account::split).unzip();
-        let accounts = config_file::accounts(accounts)?;
-        let account_limits = account_limits.into_iter().map(|limits| limits.map(checked_limits).transpose());
-        let limits = match self.limits {
-            Some(limits) => checked_limits(limits)?,
-            None => Limits::default(),
-        };
+        let accounts = config_file::accounts(accounts, errors);
+        let account_limits = account_limits
+            .into_iter()
+            .map(|limits| limits.and_then(|limits| errors.keep(checked_limits(limits))))
+            .collect();
         let default_venue = match &self.default_venue {
-            Some(name) => Some(venue_named(&venues, name)?),
-            None if venues.len() == 1 => Some(0),
+            Some(name) => errors.keep(venue_named(&names, name)),
+            None if names.len() == 1 => Some(0),
             None => None,
         };
+        let session = self.session.as_ref().map(|session| errors.keep(session_named(session)));
         let config = GatewayConfig {
             accounts,
-            limits,
-            account_limits: account_limits.collect::<Result<_, _>>()?,
-            symbols: symbols(self.symbols, &venues)?,
+            limits: self.limits.and_then(|limits| errors.keep(checked_limits(limits))).unwrap_or_default(),
+            account_limits,
+            symbols: symbols(self.symbols, &names, errors),
             venues,
             default_venue,
-            references: references(self.reference)?,
-            route: parsed("route", self.route.as_ref())?.unwrap_or_default(),
-            handoff: self.handoff.resolve()?,
-            logins: self.logins.resolve()?,
-            session: match &self.session {
-                Some(session) => session_named(session)?,
-                None => name("WEIRGW0001"),
-            },
-            numbers_restart: numbers_restart(self.numbers.as_ref())?,
-            journal: self.journal.map(JournalTable::resolve).transpose()?,
+            references: references(self.reference, errors),
+            route: errors.keep(parsed("route", self.route.as_ref())).flatten().unwrap_or_default(),
+            handoff: errors.keep(self.handoff.resolve())?,
+            session: session.flatten().unwrap_or_else(|| name("WEIRGW0001")),
+            journal: self.journal.and_then(|journal| errors.keep(journal.resolve())),
+            logins: errors.keep(self.logins.resolve())?,
+            numbers_restart: errors.keep(numbers_restart(self.numbers.as_ref()))?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             expire_unreachable: false,
             follows_orders: true,
             hop_times: self.hop_times.unwrap_or(true),
             journal_faults: None,
         };
-        Ok((config, self.listen.resolve()?))
+        Some((config, self.listen.resolve(errors)))
     }
 }
 
 impl Listen {
-    fn resolve(self) -> Result<Listeners, FieldError> {
-        let metrics = parsed::<SocketAddr>("metrics", self.metrics.as_ref())?;
+    fn resolve(self, errors: &mut FieldErrors) -> Listeners {
+        let metrics = errors.keep(parsed::<SocketAddr>("metrics", self.metrics.as_ref())).flatten();
         if let (Some(address), Some(place)) = (metrics, &self.metrics)
             && !address.ip().is_loopback()
         {
-            return invalid(
-                place.span().start,
-                format!("metrics {address} is not on the loopback interface"),
-            );
+            let text = format!("metrics {address} is not on the loopback interface");
+            errors.keep::<()>(invalid(place.span().start, text));
         }
         if let Some(orders) = &self.orders {
             let at = orders.span().start;
-            Address::resolve(orders.get_ref())
-                .map_err(|error| FieldError { at, message: format!("orders: {error}") })?;
+            let wrong = |error| FieldError { at, message: format!("orders: {error}") };
+            errors.keep(Address::resolve(orders.get_ref()).map_err(wrong));
         }
-        Ok(Listeners { orders: self.orders.map(Spanned::into_inner), control: self.control, metrics })
+        Listeners { orders: self.orders.map(Spanned::into_inner), control: self.control, metrics }
     }
 }
 
@@ -414,8 +415,8 @@ fn checked_limits(limits: Spanned<Limits>) -> Result<Limits, FieldError> {
     Ok(limits)
 }
 
-fn venue_named(venues: &[VenueConfig], name: &Spanned<String>) -> Result<usize, FieldError> {
-    let place = venues.iter().position(|venue| venue.name == *name.get_ref());
+fn venue_named(venues: &[String], name: &Spanned<String>) -> Result<usize, FieldError> {
+    let place = venues.iter().position(|venue| venue == name.get_ref());
     place.ok_or_else(|| FieldError {
         at: name.span().start,
         message: format!("there is no venue {:?} in this file", name.get_ref()),
@@ -424,33 +425,34 @@ fn venue_named(venues: &[VenueConfig], name: &Spanned<String>) -> Result<usize, 
 
 fn symbols(
     tables: Vec<Spanned<Symbols>>,
-    venues: &[VenueConfig],
-) -> Result<Vec<(Symbol, usize)>, FieldError> {
+    venues: &[String],
+    errors: &mut FieldErrors,
+) -> Vec<(Symbol, usize)> {
     let mut routes = std::collections::HashMap::new();
     let mut all = Vec::new();
     for table in tables {
         let table = table.into_inner();
-        let venue = venue_named(venues, &table.venue)?;
+        let Some(venue) = errors.keep(venue_named(venues, &table.venue)) else { continue };
         let at = table.names.span().start;
         for text in table.names.get_ref() {
-            let symbol = symbol(text).map_err(|message| FieldError { at, message })?;
+            let symbol = symbol(text).map_err(|message| FieldError { at, message });
+            let Some(symbol) = errors.keep(symbol) else { continue };
             if routes.insert(symbol, venue).is_some() {
-                return invalid(at, format!("the symbol {text:?} has two routes"));
+                errors.keep::<()>(invalid(at, format!("the symbol {text:?} has two routes")));
             }
             all.push((symbol, venue));
         }
     }
-    Ok(all)
+    all
 }
 
-fn references(tables: Vec<Spanned<Reference>>) -> Result<Vec<(Symbol, u64)>, FieldError> {
+fn references(tables: Vec<Spanned<Reference>>, errors: &mut FieldErrors) -> Vec<(Symbol, u64)> {
+    if let Some(table) = tables.get(REFERENCES_MAX) {
+        let text = format!("there are more than {REFERENCES_MAX} reference prices");
+        errors.keep::<()>(invalid(table.span().start, text));
+    }
     let mut named = std::collections::HashSet::new();
-    let mut all = Vec::new();
-    for table in tables {
-        let at = table.span().start;
-        if all.len() == REFERENCES_MAX {
-            return invalid(at, format!("there are more than {REFERENCES_MAX} reference prices"));
-        }
+    let reference = |table: Spanned<Reference>| {
         let Reference { symbol: text, price: units } = table.into_inner();
         let at = text.span().start;
         let symbol = symbol(text.get_ref()).map_err(|message| FieldError { at, message })?;
@@ -458,31 +460,34 @@ fn references(tables: Vec<Spanned<Reference>>) -> Result<Vec<(Symbol, u64)>, Fie
             return invalid(at, format!("the symbol {:?} has two reference prices", text.get_ref()));
         }
         let at = units.span().start;
-        all.push((symbol, price(*units.get_ref()).map_err(|message| FieldError { at, message })?));
-    }
-    Ok(all)
+        Ok((symbol, price(*units.get_ref()).map_err(|message| FieldError { at, message })?))
+    };
+    let all = tables.into_iter().take(REFERENCES_MAX).map(reference);
+    all.filter_map(|reference| errors.keep(reference)).collect()
 }
 
 fn venues(
     tables: Vec<Spanned<Venue>>,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<VenueConfig>, FieldError> {
+    errors: &mut FieldErrors,
+) -> Vec<VenueConfig> {
     if tables.is_empty() {
-        return invalid(0, "there is no [[venue]]: a gateway needs an exchange to send orders to");
+        let text = "there is no [[venue]]: a gateway needs an exchange to send orders to";
+        errors.keep::<()>(invalid(0, text));
     }
     if tables.len() > VENUES_MAX {
-        return invalid(0, format!("there are more than {VENUES_MAX} venues"));
+        errors.keep::<()>(invalid(0, format!("there are more than {VENUES_MAX} venues")));
     }
     let mut venues: Vec<VenueConfig> = Vec::new();
-    for table in tables {
+    for table in tables.into_iter().take(VENUES_MAX) {
         let at = table.span().start;
-        let venue = table.into_inner().resolve(at, environment)?;
+        let Some(venue) = errors.keep(table.into_inner().resolve(at, environment)) else { continue };
         if venues.iter().any(|other| other.name == venue.name) {
-            return invalid(at, format!("there are two venues {:?}", venue.name));
+            errors.keep::<()>(invalid(at, format!("there are two venues {:?}", venue.name)));
         }
         venues.push(venue);
     }
-    Ok(venues)
+    venues
 }
 
 impl Venue {
@@ -600,14 +605,15 @@ mod tests {
 
     const EXAMPLE: &str = include_str!("../../../../docs/examples/gateway.toml");
 
-    fn config(text: &str) -> Result<(GatewayConfig, Listeners), ConfigError> {
+    fn config(text: &str) -> Result<(GatewayConfig, Listeners), ConfigErrors> {
         let variables = |name: &str| (name == "WEIR_VENUE_PASSWORD").then(|| "DEMO".to_owned());
         parse(Path::new("gateway.toml"), text, &variables)
     }
 
     fn wrong(text: &str) -> (usize, String) {
-        let error = config(text).expect_err("it is wrong");
-        (error.line, error.message)
+        let errors = config(text).expect_err("it is wrong");
+        let [error, ..] = errors.all() else { panic!("there is one") };
+        (error.line, error.message.clone())
     }
 
     #[test]
@@ -675,6 +681,40 @@ mod tests {
     }
 
     #[test]
+    fn every_error_is_told_and_none_makes_another() {
+        let found = |text: &str| {
+            let errors = config(text).expect_err("it is wrong");
+            errors.all().iter().map(|error| error.to_string()).collect::<Vec<_>>()
+        };
+        let venue =
+            "[[venue]]\nname = \"X\"\naddress = \"here\"\nusername_prefix = \"G\"\npassword = \"P\"\n";
+        let symbols = "[[symbols]]\nvenue = \"X\"\nnames = [\"TOOLONGSYMBOL\"]\n";
+        let accounts = "[[account]]\nname = \"A\"\npassword_hash = \"DEMO\"\n";
+        let all = found(&format!("route = \"nowhere\"\n{venue}{symbols}{accounts}"));
+        let begins =
+            ["gateway.toml:1: route: ", "gateway.toml:4: address: ", "gateway.toml:9: ", "gateway.toml:12: "];
+        assert_eq!(all.len(), begins.len(), "{all:?}");
+        assert!(all.iter().zip(begins).all(|(error, begin)| error.starts_with(begin)), "{all:?}");
+        // Keys of the wrong type and unknown keys, each in a separate table.
+        let wrong = "[[account]]\nname = 1\n[[account]]\nnam = \"A\"\n[listen]\ncontrol = 5\n";
+        let all = found(wrong);
+        assert!(all.len() == 3 && all[1].contains(":4: unknown field"), "{all:?}");
+        // Nothing of a text that is no TOML is read.
+        let all = found("route = \nsession = \n[[venue]]\nname = \"X\"\n");
+        assert!(all.len() == 2 && all[0].starts_with("gateway.toml:1: "), "{all:?}");
+    }
+
+    #[test]
+    fn so_many_errors_are_listed_and_the_others_are_counted() {
+        let text = "[[account]]\nname = \"\"\npassword_hash = \"\"\n".repeat(150);
+        let errors = config(&text).expect_err("it is wrong");
+        assert_eq!(errors.all().len(), 100);
+        let last = errors.all().last().expect("there is one");
+        // Those of the accounts, and that there is no venue.
+        assert!(last.message.ends_with("; 51 more errors are not listed"), "{last}");
+    }
+
+    #[test]
     fn a_venue_says_where_it_was_before() {
         let by = "moved_from = [\"10.0.0.1:7001\", \"@before\"]\nopen_orders_max = 65536";
         let config = config(&EXAMPLE.replacen("open_orders_max = 65536", by, 1)).expect("it is right").0;
@@ -704,8 +744,9 @@ mod tests {
         let venue =
             "[[venue]]\nname = \"X\"\naddress = \"127.0.0.1:1\"\nusername_prefix = \"G\"\npassword = \"P\"\n";
         assert!(wrong(venue).1.contains("[[account]]"));
-        let (line, message) = wrong(&format!("{venue}{venue}"));
-        assert!(line == 6 && message.contains("two venues"), "{line}: {message}");
+        let errors = config(&format!("{venue}{venue}")).expect_err("it is wrong");
+        let [_, error] = errors.all() else { panic!("{errors}") };
+        assert!(error.line == 6 && error.message.contains("two venues"), "{error}");
         let (line, message) = wrong(&format!("{venue}nonsense = 1\n"));
         assert!(line == 6 && message.contains("nonsense"), "{line}: {message}");
     }

@@ -29,6 +29,7 @@ use weir_trading::AccountId;
 use super::{
     CancelReport, GatewayControl,
     account_limits::Limits,
+    audit::Operator,
     limit_sources::{LimitStatus, time},
     listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
 };
@@ -41,6 +42,8 @@ const CALLERS_MAX: usize = 16;
 const OTHERS_MAX: usize = 8;
 /// Longest line of a request.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+/// How long an answer waits for the record of the command.
+pub(super) const AUDIT_PATIENCE: Duration = Duration::from_secs(1);
 /// Name of its threads.
 const THREAD: &str = "weir-control";
 /// How long a caller may be silent or not take its answer.
@@ -84,6 +87,8 @@ pub enum ControlRequest {
         /// Its name, as in [`ControlResponse::session`]: this prevents ending another session than intended.
         session: String,
     },
+    /// Read the configuration again and carry it out, whole or not at all.
+    Reload,
     /// Show the clients' and the upstream sessions.
     Sessions {
         /// Only this account's; absent: those of all.
@@ -148,6 +153,31 @@ pub enum ControlRequest {
     },
 }
 
+impl ControlRequest {
+    /// Whether it changes something, or tries to; otherwise it only shows something. What acts is recorded with its
+    /// operator.
+    pub(super) fn acts(&self) -> bool {
+        match self {
+            Self::Limits { set, reset, .. } => set.is_some() || reset.is_some(),
+            Self::References { set } => set.is_some(),
+            Self::Kill { .. }
+            | Self::Drain
+            | Self::EndSession { .. }
+            | Self::Reload
+            | Self::CancelOrder { .. }
+            | Self::CancelOrders { .. }
+            | Self::Unlock { .. }
+            | Self::Disconnect { .. } => true,
+            Self::Sessions { .. } | Self::Orders { .. } | Self::Positions { .. } | Self::Exposure { .. } => false,
+        }
+    }
+
+    /// Whether the gateway ends with it: a record of it has to come first.
+    fn ends(&self) -> bool {
+        matches!(self, Self::Drain | Self::EndSession { .. })
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -181,6 +211,9 @@ pub struct ControlResponse {
     /// The number of logged-in clients, listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions_open: Option<u64>,
+    /// After a reload: what has changed, in lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<String>>,
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
@@ -381,9 +414,10 @@ impl ControlSocket {
         let Self { listener, path } = self;
         let others = Others::default();
         let talk = move |caller: UnixStream, slot: &CallerSlot| {
+            let operator = Operator::of_peer(&caller);
             // A caller that disconnects is not an error.
             let _ = converse(caller, |request| {
-                slot.answer(|| others.admit(&request, || perform(&control, request.clone())))
+                slot.answer(|| others.admit(&request, || audited(&control, &operator, request.clone())))
             });
         };
         // Everyone who may open the path may send requests.
@@ -439,6 +473,25 @@ fn refused(error: String) -> ControlResponse {
     ControlResponse { error: Some(error), ..ControlResponse::default() }
 }
 
+/// Executes a request, and records it if it acts.
+fn audited(control: &GatewayControl, operator: &Operator, request: ControlRequest) -> ControlResponse {
+    if request.ends() {
+        // Its outcome is the end of the journal; a refusal follows as another record.
+        let begun = ControlResponse { ok: true, ..ControlResponse::default() };
+        control.audit(operator, &request, &begun, AUDIT_PATIENCE);
+    }
+    let answer = perform(control, request.clone());
+    let patience = match request {
+        // A disk must not delay the answer.
+        ControlRequest::Kill { on: true, .. } => Duration::ZERO,
+        _ => AUDIT_PATIENCE,
+    };
+    if !request.ends() || !answer.ok {
+        control.audit(operator, &request, &answer, patience);
+    }
+    answer
+}
+
 fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse {
     let done = done();
     let outcome = match request {
@@ -450,6 +503,9 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             Ok(done)
         }
         ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
+        ControlRequest::Reload => {
+            control.reload().map(|changes| ControlResponse { changes: Some(changes), ..done })
+        }
         ControlRequest::Sessions { account } => sessions(control, account.as_deref()),
         ControlRequest::Orders { filter, after } => cursor(after).and_then(|from| {
             let Page { rows, next } = control.open_orders(&filter, from)?;

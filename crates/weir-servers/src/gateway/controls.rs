@@ -115,6 +115,20 @@ impl Controls {
         }
     }
 
+    /// Replaces what the configuration says: its common limits, and those of each of its accounts. What operators have
+    /// set stays.
+    pub(super) fn set_file(&mut self, common: &Limits, accounts: &[(AccountId, Option<Limits>)]) {
+        self.common.set_file(Some(common.clone()));
+        self.accounts.iter_mut().for_each(|own| own.set_file(None));
+        for (account, limits) in accounts {
+            let place = account.0 as usize;
+            if place >= self.accounts.len() {
+                self.accounts.resize_with(place + 1, LimitSources::default);
+            }
+            self.accounts[place].set_file(limits.clone());
+        }
+    }
+
     fn sources_mut(&mut self, account: Option<AccountId>) -> Option<&mut LimitSources> {
         match account {
             None => Some(&mut self.common),
@@ -189,6 +203,30 @@ impl Controls {
         });
         let dependent = dependent.map(|(own, account)| of_account(AccountId(account), own));
         std::iter::once(Ok((None, Some(common.resolve()?)))).chain(dependent).collect()
+    }
+
+    /// The limits that differ from those of `before`: the common ones, and those of accounts that have or had others.
+    ///
+    /// # Errors
+    /// The reason, in words: an operator's value and a value of the configuration are no limits together.
+    pub(super) fn changed_from(&self, before: &Self) -> Result<Vec<ResolvedLimits>, String> {
+        let commons = (self.limits_of(None), before.limits_of(None));
+        let mut all = Vec::new();
+        if commons.0 != commons.1 {
+            all.push((None, Some(commons.0.resolve()?)));
+        }
+        let own = |controls: &Self, place: usize, common: &Limits| {
+            let own = controls.accounts.get(place).filter(|own| !own.is_common());
+            own.map(|own| own.over(common).settled())
+        };
+        for place in 0..self.accounts.len() {
+            let (after, before) = (own(self, place, &commons.0), own(before, place, &commons.1));
+            if after != before {
+                let limits = after.map(|limits| limits.resolve()).transpose()?;
+                all.push((Some(AccountId(place as u32)), limits));
+            }
+        }
+        Ok(all)
     }
 
     /// The limits of all accounts that have others than the common ones, and the common ones.
@@ -316,6 +354,25 @@ mod tests {
         assert_eq!(controls.limits_of(FIRST), Limits { exposure_max: Some(5.0), ..shares(10) });
         controls.apply(FIRST, &reset(&[]), 2);
         assert_eq!(controls.limits_of(FIRST), common);
+    }
+
+    #[test]
+    fn a_file_that_is_read_again_keeps_what_operators_have_set() {
+        let set_by_operator = (FIRST, set(serde_json::json!({"notional_max": 7.0})));
+        let before = started(shares(10), &[set_by_operator]);
+        let mut after = before.clone();
+        let third = AccountId(2);
+        after.set_file(&shares(20), &[(AccountId(0), None), (AccountId(1), None), (third, Some(shares(5)))]);
+        assert_eq!(after.limits_of(FIRST), Limits { notional_max: Some(7.0), ..shares(20) });
+        assert_eq!([after.limits_of(SECOND), after.limits_of(Some(third))], [shares(20), shares(5)]);
+        let changed = after.changed_from(&before).expect("they are valid");
+        let changed: Vec<_> = changed.iter().map(|(account, limits)| (*account, limits.is_some())).collect();
+        assert_eq!(changed, [(None, true), (FIRST, true), (Some(third), true)]);
+        // An account whose own limits leave the file has the common ones again.
+        let mut last = after.clone();
+        last.set_file(&shares(20), &[(AccountId(0), None), (third, None)]);
+        assert_eq!(last.changed_from(&after), Ok(vec![(Some(third), None)]));
+        assert_eq!(last.changed_from(&last), Ok(Vec::new()));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::{
+    audit::Audit,
     controls::Change,
     record_kinds::GatewayRecord,
     venue_record::{of_endpoint_record, of_venues_record},
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// Names of the gateway's own kinds, in the order of their numbers.
-const OWN_KINDS: [&str; 6] = ["session", "control", "venues", "stray", "home", "endpoint"];
+const OWN_KINDS: [&str; 7] = ["session", "control", "venues", "stray", "home", "endpoint", "operator"];
 
 /// The name of a kind that this version does not know.
 const UNKNOWN: &str = "unknown";
@@ -59,6 +60,7 @@ pub fn describe(record: &RecordView<'_>) -> Described {
         GatewayRecord::Stray => stray(record),
         GatewayRecord::Home => home(record),
         GatewayRecord::Endpoint => endpoint(record),
+        GatewayRecord::Operator => operator(record),
     };
     read.unwrap_or_else(|| Described::malformed(name(kind), record))
 }
@@ -156,6 +158,37 @@ fn endpoint(record: &RecordView<'_>) -> Option<Described> {
     Some(described)
 }
 
+fn operator(record: &RecordView<'_>) -> Option<Described> {
+    let audit = Audit::of_record(record.payload)?;
+    let Ok(Value::Object(fields)) = serde_json::to_value(&audit) else { return None };
+    let mut described = Described { is_operator: true, ..Described::of_kind(name(GatewayRecord::Operator)) };
+    for (field, value) in fields {
+        match (field.as_str(), value) {
+            ("arguments", Value::Object(arguments)) => {
+                for (argument, value) in arguments {
+                    add_argument(&mut described, argument, value);
+                }
+            }
+            (_, Value::String(text)) => described.fields.push((field.into(), FieldValue::Text(text))),
+            (_, value) => described.fields.push((field.into(), FieldValue::Json(value))),
+        }
+    }
+    Some(described)
+}
+
+/// An account is that of the record, and `null` stands for all.
+fn add_argument(described: &mut Described, name: String, value: Value) {
+    match (name.as_str(), value) {
+        ("account", Value::Null) => described.text("account", "all"),
+        ("account", Value::String(account)) => {
+            described.account = account.parse().ok();
+            described.text("account", account);
+        }
+        (_, Value::String(text)) => described.fields.push((name.into(), FieldValue::Text(text))),
+        (_, value) => described.fields.push((name.into(), FieldValue::Json(value))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use weir_proto::{ouch::Outbound, soup::Name};
@@ -219,6 +252,20 @@ mod tests {
         assert_eq!(everyone.account, None);
         let limits = describe(&view(65, 0, br#"{"limits":{"account":null,"limits":{"shares_max":5}}}"#));
         assert_eq!(line(&limits), r#"control change=limits account=all limits={"shares_max":5}"#);
+    }
+
+    #[test]
+    fn commands_of_operators_are_described_with_user_arguments_and_outcome() {
+        let done = br#"{"via":"socket","user":"desk","uid":1000,"pid":7,"command":"kill","arguments":{"account":"C00001","on":true},"ok":true}"#;
+        let described = describe(&view(70, 0, done));
+        assert!(described.is_operator && described.account == Some(account()));
+        // In the order of their names.
+        let expected =
+            "operator account=C00001 on=true command=kill ok=true pid=7 uid=1000 user=desk via=socket";
+        assert_eq!(line(&described), expected);
+        let refused = br#"{"via":"signal","command":"reload","ok":false,"error":"it is wrong"}"#;
+        let shown = line(&describe(&view(70, 0, refused)));
+        assert_eq!(shown, "operator command=reload error=it is wrong ok=false via=signal");
     }
 
     #[test]

@@ -125,6 +125,11 @@ impl LimitSources {
         Self { file, operator: BTreeMap::new() }
     }
 
+    /// Replaces what the configuration says.
+    pub(super) fn set_file(&mut self, file: Option<Limits>) {
+        self.file = file;
+    }
+
     /// Whether an account has the common limits and no others.
     pub(super) fn is_common(&self) -> bool {
         self.file.is_none() && self.operator.is_empty()

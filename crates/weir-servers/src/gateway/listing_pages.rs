@@ -291,7 +291,7 @@ impl GatewayControl {
         let accounts = from..from.saturating_add(SLICE_MAX);
         let behind = accounts.end;
         let sums = self.shared.asker.ask(worker, |answer| Query::Accounts { accounts, answer })?;
-        Ok((sums, Some(behind).filter(|behind| (*behind as usize) < self.shared.config.accounts.len())))
+        Ok((sums, Some(behind).filter(|behind| (*behind as usize) < self.orders.account_places())))
     }
 
     /// Visits the open orders from a place on, a slice at a time, with the last number of their session. It ends where

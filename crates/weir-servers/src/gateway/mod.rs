@@ -20,6 +20,7 @@
 //! is refused.
 
 mod account_limits;
+mod audit;
 mod backoff;
 mod commands;
 mod config;
@@ -45,6 +46,8 @@ mod queries;
 mod record_kinds;
 mod recovery;
 mod reference_prices;
+mod reload;
+mod reloading;
 mod server;
 #[cfg(test)]
 mod simulated_days;
@@ -70,5 +73,6 @@ pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use listing_pages::CancelReport;
 pub use listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
 pub use outstanding::OutstandingLimits;
+pub use reloading::ReadConfig;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

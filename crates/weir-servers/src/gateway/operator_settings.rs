@@ -77,7 +77,7 @@ impl GatewayControl {
     }
 
     pub(super) fn name_of(&self, account: AccountId) -> String {
-        self.shared.config.accounts[account.0 as usize].name.to_string()
+        self.orders.account(account).name().to_string()
     }
 }
 

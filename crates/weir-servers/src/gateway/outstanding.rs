@@ -145,6 +145,11 @@ impl OutstandingOrders {
         }
     }
 
+    /// Its limits.
+    pub(super) fn limits(&self) -> OutstandingLimits {
+        self.limits
+    }
+
     /// The number of orders that are open, or may be.
     pub(super) fn open(&self) -> usize {
         self.upstream_numbers.len()

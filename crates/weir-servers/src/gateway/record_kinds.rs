@@ -17,11 +17,13 @@ pub(super) enum GatewayRecord {
     Home,
     /// The worker has logged in at a venue, and joins a session there, or continues it.
     Endpoint,
+    /// An operator has given a command.
+    Operator,
 }
 
 impl GatewayRecord {
-    const ALL: [Self; 6] =
-        [Self::Session, Self::Control, Self::Venues, Self::Stray, Self::Home, Self::Endpoint];
+    const ALL: [Self; 7] =
+        [Self::Session, Self::Control, Self::Venues, Self::Stray, Self::Home, Self::Endpoint, Self::Operator];
 
     /// The kind in a record's header.
     pub(super) const fn kind(self) -> ApplicationKind {
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn the_numbers_are_those_of_the_format() {
         let numbers: Vec<u8> = GatewayRecord::ALL.iter().map(|record| record.kind().number()).collect();
-        assert_eq!(numbers, [64, 65, 66, 67, 68, 69]);
+        assert_eq!(numbers, [64, 65, 66, 67, 68, 69, 70]);
         for kind in 0..=u8::MAX {
             assert_eq!(GatewayRecord::of(kind).is_some(), numbers.contains(&kind), "{kind}");
         }

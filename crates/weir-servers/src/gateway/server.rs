@@ -28,9 +28,10 @@ use weir_record::{
 use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
+    audit::{Audit, Operator},
     commands::{Cancels, CommandRequest, Commander, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
-    control::{KillError, UpstreamStatus, VenueCancels},
+    control::{ControlRequest, ControlResponse, KillError, UpstreamStatus, VenueCancels},
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
     hop_latency::{Hops, summarize},
@@ -42,7 +43,10 @@ use super::{
     pre_trade_checks::{Checks, new_risk},
     queries::{self, Asker, Query},
     recovery::{Moment, Recovered, Recovering},
-    reference_prices, undelivered_bounds, unreachable_orders,
+    reference_prices,
+    reload::ACCOUNTS_ADDED_MAX,
+    reloading::Reloading,
+    undelivered_bounds, unreachable_orders,
     unsolicited_cancels::{Expiry, Untold},
     upstream::{Login, Resume, Upstream, UpstreamId},
     venue_record::Endpoint,
@@ -89,6 +93,8 @@ pub(super) struct GatewayState {
     handoff: Vec<Arc<HandoffCounters>>,
     pub(super) commander: Commander,
     pub(super) asker: Asker,
+    /// Set when the gateway can read its configuration again.
+    pub(super) reloading: Mutex<Option<Reloading>>,
 }
 
 impl GatewayState {
@@ -173,6 +179,10 @@ impl Prepared {
             )));
         }
         common.venues_recorded.clone_from(&recovered.venues);
+        // With those that a reload may add.
+        let accounts = recovery.account_places().max(config.accounts.len()) + ACCOUNTS_ADDED_MAX;
+        common.senders = senders(&config, workers, accounts);
+        common.hands_off = hands_off(&common.senders, workers);
         common.hands_off |= recovered.has_orders_of_others(config.venues.len());
         if common.hands_off && config.handoff.strategy == handoff::Strategy::Owner {
             return Err(invalid(
@@ -182,7 +192,7 @@ impl Prepared {
             ));
         }
         let of_session = (&recovered, recovery.generation());
-        let risk = restored_risk(workers, &config, &common.references, of_session);
+        let risk = restored_risk((workers, accounts), &config, &common.references, of_session);
         let ports = handoff::group::<WorkerMessage>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
@@ -198,6 +208,7 @@ impl Prepared {
             commander: Commander::new(recovered.controls, senders).with_counters(counters),
             asker: Asker::new(askers),
             config,
+            reloading: Mutex::default(),
         });
         let mut sessions = recovered.sessions.into_iter();
         let workers_parts = ports.into_iter().zip(boxes).zip(risk).enumerate();
@@ -451,6 +462,7 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
         !super::simulated_days::is_planted(super::simulated_days::Plant::LostNumberIgnored);
     OrdersConfig {
         session: config.session,
+        accounts_added_max: ACCOUNTS_ADDED_MAX,
         numbers_go_on: !config.numbers_restart,
         journals_each_number,
         logins: config.logins,
@@ -465,7 +477,7 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
 /// The initial state of each worker's checks: the open orders and executions of accounts, if orders are followed.
 /// Executions from before the session with the clients of this generation no longer count.
 fn restored_risk(
-    workers: usize,
+    (workers, accounts): (usize, usize),
     config: &GatewayConfig,
     references: &Arc<References>,
     (recovered, generation): (&Recovered, u16),
@@ -483,7 +495,6 @@ fn restored_risk(
     for (account, order) in recovered.open.iter().filter(|(account, _)| is_followed(*account)) {
         open[account.0 as usize % workers].push((*account, *order));
     }
-    let accounts = config.accounts.len();
     let risk_of = |orders: &Vec<_>| new_risk(accounts, orders.len(), config.follows_orders, references);
     let mut risk: Vec<RiskState> = open.iter().map(risk_of).collect();
     #[cfg(test)]
@@ -505,12 +516,21 @@ fn restored_risk(
     risk
 }
 
-fn common(config: &GatewayConfig, workers: usize) -> Common {
+/// By account: the worker that sends its orders.
+fn senders(config: &GatewayConfig, workers: usize, accounts: usize) -> Vec<u16> {
     // Neighbours in the list of accounts have different home workers: `modulo` uses their row, not their index,
     // because otherwise it would never hand anything off.
     let row = |account: usize| (account / workers) as u32;
     let sender = |account: usize| config.route.worker(account % workers, row(account), workers) as u16;
-    let senders: Vec<u16> = (0..config.accounts.len()).map(sender).collect();
+    (0..accounts).map(sender).collect()
+}
+
+fn hands_off(senders: &[u16], workers: usize) -> bool {
+    senders.iter().enumerate().any(|(account, sender)| account % workers != usize::from(*sender))
+}
+
+fn common(config: &GatewayConfig, workers: usize) -> Common {
+    let senders = senders(config, workers, config.accounts.len());
     let sessions = workers * config.venues.len();
     let endpoints_of = |worker: usize| {
         let venues = config.venues.iter().enumerate();
@@ -521,11 +541,11 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
         venues: config.venues.iter().map(|venue| venue.name.clone()).collect(),
         venues_recorded: Vec::new(),
         endpoints: (0..workers).flat_map(endpoints_of).collect(),
-        symbols: Symbols { venues: config.symbols.iter().copied().collect(), other: config.default_venue },
-        hands_off: senders
-            .iter()
-            .enumerate()
-            .any(|(account, sender)| account % workers != usize::from(*sender)),
+        symbols: Arc::new(Symbols {
+            venues: config.symbols.iter().copied().collect(),
+            other: config.default_venue,
+        }),
+        hands_off: hands_off(&senders, workers),
         senders,
         hop_times: config.hop_times,
         behind: (0..workers).map(|_| AtomicBool::new(false)).collect(),
@@ -553,13 +573,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         port.attach().map_err(io::Error::other)?;
     }
     let upstreams = sessions.into_iter().enumerate().map(|(venue, (outstanding, resume))| {
-        let of = &config.venues[venue];
-        let login = Login {
-            address: of.address.clone(),
-            username: of.usernames[worker],
-            password: of.password,
-            timing: of.timing,
-        };
+        let login = Login::new(&config.venues[venue], worker);
         Upstream::new(UpstreamId { worker, venue, venues: config.venues.len() }, login, outstanding, resume)
     });
     let parts = Parts {
@@ -568,8 +582,8 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         hops: Arc::clone(&shared.hops[worker]),
         upstreams: upstreams.collect(),
         port,
-        bounds: undelivered_bounds::of(config, shared.common.workers),
-        checks: checks(&shared.commander.controls(), config.accounts.len(), risk).map_err(invalid)?,
+        bounds: undelivered_bounds::of(config, (shared.common.workers, store.account_count())),
+        checks: checks(&shared.commander.controls(), store.account_count(), risk).map_err(invalid)?,
         elsewhere,
     };
     let gateway = Gateway::new(store, parts);
@@ -718,6 +732,24 @@ impl GatewayControl {
         self.shared.commander.change(None, &Change::References { prices })
     }
 
+    /// Records what an operator asked for, if it acts, and reports it in a line.
+    pub(super) fn audit(
+        &self,
+        operator: &Operator,
+        request: &ControlRequest,
+        answer: &ControlResponse,
+        patience: Duration,
+    ) {
+        let Some(audit) = Audit::new(operator, request, answer) else { return };
+        let mut line = format!("operator {audit}");
+        if self.orders.has_journal()
+            && let Err(reason) = self.shared.commander.record(audit.record(), patience)
+        {
+            line.push_str(&format!("; the journal has no record of this: {reason}"));
+        }
+        self.shared.common.notices.lines().leave(line);
+    }
+
     /// Lines for operators, as they occur: for example about lost sessions with exchanges. They are few, and some are
     /// lost if they are not taken. Available once.
     pub fn notices(&self) -> Option<Receiver<String>> {
@@ -744,7 +776,8 @@ impl GatewayControl {
     }
 
     pub(super) fn account(&self, name: &str) -> Result<AccountId, String> {
-        account_named(&self.shared.config, name).ok_or_else(|| format!("there is no account {name:?}"))
+        let account = name.parse().ok().and_then(|name| self.orders.account_named(&name));
+        account.ok_or_else(|| format!("there is no account {name:?}"))
     }
 
     /// The data for metrics besides the records that every node has.

@@ -23,8 +23,7 @@ use crate::overflow::Bounds;
 /// are undelivered nothing more is received; if a session still brings more, the exchange has to send them again.
 pub(super) const ANSWERS_MAX: usize = 2 * (128 << 10) / 16;
 
-pub(super) fn of(config: &GatewayConfig, workers: usize) -> Bounds {
-    let accounts = config.accounts.len();
+pub(super) fn of(config: &GatewayConfig, (workers, accounts): (usize, usize)) -> Bounds {
     let answers = ANSWERS_MAX * config.venues.len();
     let given_back: usize = config.venues.iter().map(|venue| 2 * venue.limits.open_max).sum();
     // Rings are rounded up, and if a whole queue is taken at once the next one fills meanwhile.

@@ -8,6 +8,7 @@
 
 mod login;
 mod mass_cancel;
+mod moves;
 mod operator_cancel;
 mod orphaned_orders;
 mod sender;
@@ -41,7 +42,7 @@ use weir_trading::{AccountId, Origin};
 
 use super::{
     backoff::Backoff,
-    config::WORKERS_MAX,
+    config::{VenueConfig, WORKERS_MAX},
     hop_latency::Hop,
     notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
@@ -76,6 +77,18 @@ pub(super) struct Login {
     pub(super) username: Name<6>,
     pub(super) password: Name<10>,
     pub(super) timing: Timing,
+}
+
+impl Login {
+    /// The login of a worker.
+    pub(super) fn new(venue: &VenueConfig, worker: usize) -> Self {
+        Self {
+            address: venue.address.clone(),
+            username: venue.usernames[worker],
+            password: venue.password,
+            timing: venue.timing,
+        }
+    }
 }
 
 /// Identifies a session.
@@ -134,6 +147,8 @@ pub(super) enum Ended {
     NoLogin,
     #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
     Withheld,
+    #[error("a reload has given the venue another address")]
+    Moved,
     #[error("the exchange has the session that is known, and is asked for what comes next of it")]
     Proven,
     #[error("the exchange has said how far its session has come, and is asked for what comes next of it")]
@@ -155,7 +170,14 @@ pub(super) struct Upstream {
     /// Its key in journals.
     pub(super) key: u32,
     pub(super) venue: usize,
-    login: Login,
+    login: RefCell<Login>,
+    /// Counts the changes after which the connection is made anew.
+    moves: Cell<u64>,
+    moved: Notify,
+    /// The connection that was left for that was in use.
+    was_in_use: Cell<bool>,
+    /// A reload changes it, or asks whether it may: no order is taken.
+    is_held: Cell<bool>,
     pub(super) outstanding: RefCell<OutstandingOrders>,
     /// Waiting messages of clients.
     waiting: RefCell<Waiting>,
@@ -218,7 +240,11 @@ impl Upstream {
             index: worker * venues + venue,
             key: session_key(worker, venue),
             venue,
-            login,
+            login: RefCell::new(login),
+            moves: Cell::new(0),
+            moved: Notify::default(),
+            was_in_use: Cell::new(false),
+            is_held: Cell::new(false),
             // Journaled orders may have been sent.
             handed: Cell::new(outstanding.last_number()),
             handed_here: Cell::new(0),
@@ -281,7 +307,7 @@ impl Upstream {
     /// now; the error is an OUCH reason.
     #[inline]
     pub(super) fn send(&self, origin: Origin, raw: &[u8], log: impl FnOnce(u32) -> Lsn) -> Result<bool, u16> {
-        if !self.is_up.get() {
+        if !self.is_up.get() || self.is_held.get() {
             return Err(reject_reason::DESTINATION_CLOSED);
         }
         let mut waiting = self.waiting.borrow_mut();
@@ -366,20 +392,33 @@ impl Upstream {
     }
 
     async fn attempt(&self, gateway: &Rc<Gateway>) -> Ended {
-        let stream = match time::timeout(CONNECT_LIMIT, Stream::connect(&self.login.address)).await {
+        let moves = self.moves.get();
+        let (address, timing) = {
+            let login = self.login.borrow();
+            (login.address.clone(), login.timing)
+        };
+        let stream = match time::timeout(CONNECT_LIMIT, Stream::connect(&address)).await {
+            _ if self.moves.get() != moves => return Ended::Moved,
             Ok(Ok(stream)) => Rc::new(stream),
             Ok(Err(error)) => return Ended::Failed(error),
             Err(_) => return Ended::NoAnswer,
         };
         self.begin_login();
         let login = self.login();
-        let rules = ClientSession::new(time::now().as_nanos(), self.login.timing, &login);
+        let rules = ClientSession::new(time::now().as_nanos(), timing, &login);
         *self.rules.borrow_mut() = Some(rules);
         *self.stream.borrow_mut() = Some(Rc::clone(&stream));
         let mut frame = Vec::new();
         login.encode(&mut frame);
         self.say(&frame);
-        self.converse(gateway, &stream).await
+        let mut has_moved = pin!(self.moved.until(|| self.moves.get() != moves));
+        let mut conversing = pin!(self.converse(gateway, &stream));
+        poll_fn(|context| match has_moved.as_mut().poll(context) {
+            // Between two messages, which are handled without a wait.
+            Poll::Ready(()) => Poll::Ready(Ended::Moved),
+            Poll::Pending => conversing.as_mut().poll(context),
+        })
+        .await
     }
 
     async fn converse(&self, gateway: &Rc<Gateway>, stream: &Stream) -> Ended {
@@ -410,7 +449,7 @@ impl Upstream {
     /// Waits until the received messages are processed. Meanwhile heartbeats are sent. Nothing is read, so a silence
     /// of the exchange does not count: its timeout starts again afterwards.
     async fn deal(&self, gateway: &Gateway, now: Instant, mut timer: Pin<&mut Sleep>) {
-        let heartbeat = Duration::from_nanos(self.login.timing.heartbeat_ns);
+        let heartbeat = Duration::from_nanos(self.login.borrow().timing.heartbeat_ns);
         let dealing = pin!(async {
             gateway.expire(&self.untold).await;
             gateway.after_receive(self, now).await;
@@ -673,7 +712,7 @@ impl Upstream {
         self.handed_here.set(0);
         self.taken_back.set(0);
         self.flush.wake();
-        let was_up = self.is_up.replace(false);
+        let was_up = self.is_up.replace(false) | self.was_in_use.take();
         gateway.show(self);
         was_up
     }

@@ -58,6 +58,7 @@ pub(super) const RECORD_VENUES: ApplicationKind = GatewayRecord::Venues.kind();
 pub(super) const RECORD_STRAY: ApplicationKind = GatewayRecord::Stray.kind();
 pub(super) const RECORD_HOME: ApplicationKind = GatewayRecord::Home.kind();
 pub(super) const RECORD_ENDPOINT: ApplicationKind = GatewayRecord::Endpoint.kind();
+pub(super) const RECORD_OPERATOR: ApplicationKind = GatewayRecord::Operator.kind();
 
 /// Messages of other workers that are taken before the worker's other tasks run.
 const TAKES_MAX: usize = 512;
@@ -92,9 +93,10 @@ pub(super) struct Common {
     pub(super) venues: Vec<String>,
     /// The configured venues, followed by others at which the journals have orders that expire now.
     pub(super) venues_recorded: Vec<String>,
-    /// By worker and venue.
+    /// By worker and venue, at the start.
     pub(super) endpoints: BTreeMap<(usize, usize), Endpoint>,
-    pub(super) symbols: Symbols,
+    /// The routes at the start.
+    pub(super) symbols: Arc<Symbols>,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
     /// Whether any of them differs from the account's home, or did when a still open order was sent.
@@ -160,8 +162,12 @@ pub(super) struct Gateway {
     tasks: RefCell<Vec<JoinHandle<()>>>,
     is_draining: Cell<bool>,
     are_venues_named: Cell<bool>,
-    /// By venue: the journal contains where the worker has logged in in this start.
+    /// By venue: where the worker logs in.
+    endpoints: RefCell<Vec<Endpoint>>,
+    /// By venue: the journal contains that the worker has logged in there in this start.
     endpoints_kept: Cell<u64>,
+    /// The routes.
+    pub(super) symbols: RefCell<Arc<Symbols>>,
 }
 
 /// The parts of a gateway worker.
@@ -180,6 +186,9 @@ pub(super) struct Parts {
 impl Gateway {
     pub(super) fn new(store: Rc<SessionStore>, parts: Parts) -> Rc<Self> {
         let worker = store.worker();
+        let of_worker = parts.common.endpoints.range((worker, 0)..(worker + 1, 0));
+        let endpoints = of_worker.map(|(_, endpoint)| endpoint.clone()).collect();
+        let symbols = Arc::clone(&parts.common.symbols);
         Rc::new_cyclic(|this| Self {
             this: this.clone(),
             store,
@@ -199,7 +208,9 @@ impl Gateway {
             tasks: RefCell::default(),
             is_draining: Cell::new(false),
             are_venues_named: Cell::new(false),
+            endpoints: RefCell::new(endpoints),
             endpoints_kept: Cell::new(0),
+            symbols: RefCell::new(symbols),
         })
     }
 
@@ -276,7 +287,7 @@ impl Gateway {
 
     /// Whether an account's orders are cancelled because the gateway drains: no order may follow that.
     fn is_leaving(&self, account: AccountId) -> bool {
-        self.is_draining.get() && self.store.account(account).cancel_on_disconnect
+        self.is_draining.get() && self.store.account(account).cancel_on_disconnect()
     }
 
     /// Checks a client's message before it is routed.
@@ -399,11 +410,11 @@ impl Gateway {
     /// The venue of a new order depends on its symbol; messages about an order go where the order is.
     #[inline]
     fn venue_of(&self, origin: &Origin, raw: &[u8]) -> Result<Option<usize>, u16> {
-        if self.upstreams.len() == 1 && self.common.symbols.other.is_some() {
+        if self.upstreams.len() == 1 && self.symbols.borrow().other.is_some() {
             return Ok(Some(0));
         }
         if raw.first() == Some(&b'O') {
-            let venue = symbol_of(raw).and_then(|symbol| self.common.symbols.route(symbol));
+            let venue = symbol_of(raw).and_then(|symbol| self.symbols.borrow().route(symbol));
             return venue.ok_or(reject_reason::INVALID_SYMBOL).map(Some);
         }
         let number = match raw.first() {
@@ -695,7 +706,7 @@ impl Application for Gateway {
     }
 
     fn on_disconnect(&self, account: AccountId) {
-        if !self.store.account(account).cancel_on_disconnect || self.is_draining.get() {
+        if !self.store.account(account).cancel_on_disconnect() || self.is_draining.get() {
             return;
         }
         for sender in self.workers_of(account) {

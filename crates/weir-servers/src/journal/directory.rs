@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, flock, statfs},
+    fs::{Access, FlockOperation, access, flock, statfs},
     io::Errno,
 };
 
@@ -93,6 +93,42 @@ impl Drop for HeldUnwritten {
             let _ = flock(file, FlockOperation::Unlock);
         }
     }
+}
+
+/// A folder of journals, as a start would find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderState {
+    /// It exists.
+    pub is_there: bool,
+    /// The workers that have a journal there, in order.
+    pub workers: Vec<u16>,
+    /// Those whose journals a process writes now.
+    pub written: Vec<u16>,
+}
+
+/// Examines a folder of journals without creating or changing anything. Each journal is locked for a moment: a start
+/// at that moment is refused.
+///
+/// # Errors
+/// It cannot be read, or nothing can be created there.
+pub fn folder_state(directory: &Path) -> io::Result<FolderState> {
+    let existing = directory.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty());
+    let existing = existing.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} is no folder", existing.display()),
+        ));
+    }
+    access(existing, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?;
+    let workers = workers_in(directory)?;
+    let mut written = Vec::new();
+    for worker in &workers {
+        if HeldUnwritten::take(directory, *worker)?.is_none() {
+            written.push(*worker);
+        }
+    }
+    Ok(FolderState { is_there: directory.is_dir(), workers, written })
 }
 
 fn path(directory: &Path, worker: u16) -> PathBuf {
@@ -186,6 +222,30 @@ mod tests {
         // Sign-extended, as in a field of 64 signed bits.
         assert_eq!(volatile(0x8584_58f6_u32 as i32 as i64 as u64), Some("ramfs"));
         assert_eq!(volatile(0xef53), None, "ext4");
+    }
+
+    #[test]
+    fn a_folder_is_examined_without_a_change() {
+        let folder = std::env::temp_dir().join(format!("weir-folder-state-{}", std::process::id()));
+        let state = |written: &[u16]| FolderState {
+            is_there: folder.exists(),
+            workers: if folder.exists() { vec![1] } else { Vec::new() },
+            written: written.to_vec(),
+        };
+        let found = || folder_state(&folder).expect("it can be made there");
+        assert_eq!(found(), state(&[]));
+        assert!(!folder.exists());
+        let lock = Lock::take(&folder, 1).expect("it can be made").expect("it is free");
+        fs::write(segment::path(&folder, 1, 1), b"").expect("it can be written");
+        assert_eq!(found(), state(&[1]));
+        drop(lock);
+        assert_eq!(found(), state(&[]));
+        let file = segment::path(&folder, 1, 1);
+        assert_eq!(
+            folder_state(&file.join("below")).expect_err("no folder").kind(),
+            io::ErrorKind::NotADirectory
+        );
+        fs::remove_dir_all(&folder).expect("it is ours");
     }
 
     #[test]

@@ -52,7 +52,7 @@ use std::{fmt, io, path::PathBuf, str::FromStr, sync::Arc};
 pub use chunk::{ChunkRecords, JournalChunk};
 pub use copy::copy_until;
 pub use counters::JournalCounters;
-pub use directory::{HeldUnwritten, files_in, warning, workers_in};
+pub use directory::{FolderState, HeldUnwritten, files_in, folder_state, warning, workers_in};
 pub use inspect::{Behind, JournalEnd, JournalInspection};
 pub use merged::{inspect_all, recover_all};
 pub use reader::JournalReader;

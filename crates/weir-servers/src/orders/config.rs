@@ -32,6 +32,8 @@ pub struct AccountConfig {
 pub struct OrdersConfig {
     /// The accounts that may log in. The index in this list is the account's number.
     pub accounts: Arc<Vec<AccountConfig>>,
+    /// Accounts that may be added while the server runs.
+    pub accounts_added_max: usize,
     /// Name of the first session; each ended session is followed by one whose trailing number is one higher. A
     /// configuration file has to give the name such a number. With a journal the name always needs a number, with
     /// enough digits for the sessions that have ended.
@@ -93,6 +95,7 @@ impl OrdersConfig {
     pub fn new(accounts: Vec<AccountConfig>) -> Self {
         Self {
             accounts: Arc::new(accounts),
+            accounts_added_max: 0,
             session: password_verifier::name("WEIR000001"),
             numbers_go_on: false,
             journals_each_number: false,

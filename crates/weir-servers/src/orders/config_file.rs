@@ -3,13 +3,16 @@
 
 use std::{
     collections::HashSet,
-    fmt::Display,
+    fmt::{self, Display},
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 use serde::{Deserialize, de::DeserializeOwned};
-use toml::Spanned;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, Deserializer},
+};
 use weir_proto::soup::Name;
 
 use super::{ACCOUNTS_MAX, AccountConfig, is_password_hash, worker::session_name};
@@ -17,6 +20,9 @@ use crate::journal::Level;
 
 /// Largest configuration file.
 const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// Most errors that are reported of one file.
+const ERRORS_MAX: usize = 100;
 
 /// An error in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,34 +36,136 @@ pub struct ConfigError {
     pub message: String,
 }
 
+/// All errors in a configuration that could be found at once, in the order of their lines; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<ConfigError>);
+
+impl ConfigErrors {
+    /// The errors.
+    pub fn all(&self) -> &[ConfigError] {
+        &self.0
+    }
+}
+
+impl Display for ConfigErrors {
+    /// A line for each.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, error) in self.0.iter().enumerate() {
+            let begin = if place == 0 { "" } else { "\n" };
+            write!(formatter, "{begin}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
 /// An error, and its position in the text.
 pub(crate) struct FieldError {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
+impl From<toml::de::Error> for FieldError {
+    fn from(error: toml::de::Error) -> Self {
+        let at = error.span().map_or(0, |span| span.start);
+        Self { at, message: error.message().trim_end().replace('\n', "; ") }
+    }
+}
+
 pub(crate) fn invalid<T>(at: usize, message: impl Into<String>) -> Result<T, FieldError> {
     Err(FieldError { at, message: message.into() })
 }
 
-/// Reads the tables of a file and converts them. The path is used only in messages.
+/// The errors found so far: a wrong key does not hide the next one.
+#[derive(Default)]
+pub(crate) struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// The value, or nothing and one more error.
+    pub(crate) fn keep<T>(&mut self, outcome: Result<T, FieldError>) -> Option<T> {
+        outcome.map_err(|error| self.0.push(error)).ok()
+    }
+}
+
+/// Reads the tables of a file and converts them. `resolve` returns nothing only if it has found an error. The path is
+/// used only in messages.
 pub(crate) fn read<F: DeserializeOwned, T>(
     path: &Path,
     text: &str,
-    resolve: impl FnOnce(F) -> Result<T, FieldError>,
-) -> Result<T, ConfigError> {
-    let fail = |error: FieldError| {
-        let line = text.bytes().take(error.at).filter(|byte| *byte == b'\n').count() + 1;
-        ConfigError { path: path.to_path_buf(), line, message: error.message }
+    resolve: impl FnOnce(F, &mut FieldErrors) -> Option<T>,
+) -> Result<T, ConfigErrors> {
+    let mut errors = FieldErrors::default();
+    let read = match tables(text, &mut errors) {
+        Some(file) => resolve(file, &mut errors),
+        None => None,
     };
-    if text.len() > FILE_BYTES_MAX {
-        return invalid(0, format!("the file is longer than {} MiB", FILE_BYTES_MAX >> 20)).map_err(fail);
+    match read {
+        Some(read) if errors.0.is_empty() => Ok(read),
+        _ => Err(in_lines(path, text, errors)),
     }
-    let file = toml::from_str(text).map_err(|error: toml::de::Error| FieldError {
-        at: error.span().map_or(0, |span| span.start),
-        message: error.message().trim_end().replace('\n', "; "),
-    });
-    file.and_then(resolve).map_err(fail)
+}
+
+/// Errors with their lines.
+fn in_lines(path: &Path, text: &str, FieldErrors(mut errors): FieldErrors) -> ConfigErrors {
+    errors.sort_by_key(|error| error.at);
+    let left_out = errors.len().saturating_sub(ERRORS_MAX);
+    errors.truncate(ERRORS_MAX);
+    let error = |FieldError { at, message }: FieldError| {
+        let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+        ConfigError { path: path.to_path_buf(), line, message }
+    };
+    let mut all: Vec<ConfigError> = errors.into_iter().map(error).collect();
+    if let Some(last) = all.last_mut().filter(|_| left_out > 0) {
+        last.message.push_str(&format!("; {left_out} more errors are not listed"));
+    }
+    ConfigErrors(all)
+}
+
+/// The tables of a file. If one is wrong, each is read by itself, so that all errors are found.
+fn tables<F: DeserializeOwned>(text: &str, errors: &mut FieldErrors) -> Option<F> {
+    if text.len() > FILE_BYTES_MAX {
+        return errors.keep(invalid(0, format!("the file is longer than {} MiB", FILE_BYTES_MAX >> 20)));
+    }
+    let (table, wrong) = DeTable::parse_recoverable(text);
+    if !wrong.is_empty() {
+        errors.0.extend(wrong.into_iter().map(FieldError::from));
+        return None;
+    }
+    match F::deserialize(Deserializer::from(table.clone())) {
+        Ok(file) => Some(file),
+        Err(first) => {
+            let before = errors.0.len();
+            for alone in single_tables(table) {
+                errors.keep(F::deserialize(Deserializer::from(alone)).map_err(FieldError::from));
+            }
+            if errors.0.len() == before {
+                errors.0.push(first.into());
+            }
+            None
+        }
+    }
+}
+
+/// The same file in parts: each has one table, or one key.
+fn single_tables(table: Spanned<DeTable<'_>>) -> impl Iterator<Item = Spanned<DeTable<'_>>> {
+    let span = table.span();
+    table.into_inner().into_iter().flat_map(move |(key, value)| {
+        let of_value = value.span();
+        let parts: Vec<DeValue<'_>> = match value.into_inner() {
+            DeValue::Array(array) if array.iter().all(|one| one.get_ref().is_table()) => {
+                let one = |one| DeValue::Array(std::iter::once(one).collect());
+                array.into_iter().map(one).collect()
+            }
+            other => vec![other],
+        };
+        let span = span.clone();
+        parts.into_iter().map(move |part| {
+            let mut alone = DeTable::new();
+            alone.insert(key.clone(), Spanned::new(of_value.clone(), part));
+            Spanned::new(span.clone(), alone)
+        })
+    })
 }
 
 pub(crate) fn parsed<T>(key: &str, text: Option<&Spanned<String>>) -> Result<Option<T>, FieldError>
@@ -126,16 +234,16 @@ pub(crate) struct AccountTable {
     pub(crate) takeover: bool,
 }
 
-pub(crate) fn accounts(tables: Vec<AccountTable>) -> Result<Vec<AccountConfig>, FieldError> {
+/// The accounts that are right; the others are errors.
+pub(crate) fn accounts(tables: Vec<AccountTable>, errors: &mut FieldErrors) -> Vec<AccountConfig> {
     if tables.is_empty() {
-        return invalid(0, "there is no [[account]]: no client could log in");
+        errors.keep::<()>(invalid(0, "there is no [[account]]: no client could log in"));
     }
     if tables.len() > ACCOUNTS_MAX {
-        return invalid(0, format!("there are more than {ACCOUNTS_MAX} accounts"));
+        errors.keep::<()>(invalid(0, format!("there are more than {ACCOUNTS_MAX} accounts")));
     }
     let mut names = HashSet::new();
-    let mut accounts = Vec::with_capacity(tables.len());
-    for account in tables {
+    let account = |account: AccountTable| {
         let name: Name<6> = named("name", &account.name)?;
         if !names.insert(name.folded()) {
             let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
@@ -145,12 +253,13 @@ pub(crate) fn accounts(tables: Vec<AccountTable>) -> Result<Vec<AccountConfig>, 
             let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
             return invalid(account.password_hash.span().start, message);
         }
-        accounts.push(AccountConfig {
+        Ok(AccountConfig {
             name,
             password_hash: account.password_hash.into_inner().into(),
             cancel_on_disconnect: account.cancel_on_disconnect,
             takeover: account.takeover,
-        });
-    }
-    Ok(accounts)
+        })
+    };
+    let all = tables.into_iter().take(ACCOUNTS_MAX).map(account);
+    all.filter_map(|account| errors.keep(account)).collect()
 }

@@ -190,6 +190,10 @@ async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Resul
         return Err("other_session");
     }
     vacate(store, slot).await?;
+    if !store.account(slot.account).has_login() {
+        // It was removed after the check of the password.
+        return Err("removed");
+    }
     if store.draining.get() || store.is_failed() {
         return Err("closed");
     }
@@ -214,7 +218,7 @@ async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
     let mut deadline = ConnectionTimer::new();
     loop {
         let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
-        if !store.account(slot.account).takeover {
+        if !store.account(slot.account).takeover() {
             return Err("occupied");
         }
         session.end(End::CutOff(CutOff::TakenOver));

@@ -45,6 +45,7 @@
 //! What it does not contain: TLS (passwords cross the wire in plain text), orders, a book, an upstream.
 
 mod account;
+mod accounts;
 mod admission;
 mod clock;
 mod config;
@@ -73,8 +74,9 @@ use weir_engine::time::Instant;
 use weir_proto::ouch;
 use weir_trading::AccountId;
 
+pub use accounts::AccountPlace;
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
-pub use config_file::ConfigError;
+pub use config_file::{ConfigError, ConfigErrors};
 pub use counters::NodeCounters;
 pub use described::{Described, FieldValue, is_answer};
 pub use last_endings::{Ended, LastEnding};

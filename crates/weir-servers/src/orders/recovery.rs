@@ -167,6 +167,11 @@ impl Recovery {
         &self.torn
     }
 
+    /// The number of accounts with a state: the configured ones and the removed ones.
+    pub(crate) fn account_places(&self) -> usize {
+        self.accounts.len()
+    }
+
     /// The recovered state of an account.
     pub fn account(&self, account: AccountId) -> AccountRecovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()

@@ -46,7 +46,7 @@ pub(super) async fn read(
     cursor: &mut Cursor,
     piece: &mut Vec<u8>,
 ) -> Option<u64> {
-    let (name, generation) = (store.account(account).name, store.shared.generation);
+    let (name, generation) = (store.account(account).name(), store.shared.generation);
     let place = match cursor.place {
         Some(place) if cursor.sequence < place.until => place,
         _ => {

@@ -25,7 +25,8 @@ use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionS
 use weir_trading::AccountId;
 
 use super::{
-    Application, Ended, LoginLock, OrdersConfig, OrdersRecoverError, Recovery, SessionStore,
+    AccountConfig, AccountPlace, Application, Ended, LoginLock, OrdersConfig, OrdersRecoverError, Recovery,
+    SessionStore,
     config::ACCOUNTS_MAX,
     connection,
     counters::{AccountCells, NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
@@ -193,7 +194,7 @@ impl OrdersControl {
     /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended: their names,
     /// the kind, and how often. The list is incomplete if there are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
-        let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
+        let name = |account: AccountId| self.account(account).name().to_string();
         let errors = self.shared.protocol_errors.list().into_iter();
         let numbers = (0..)
             .zip(&self.shared.cells)
@@ -227,6 +228,50 @@ impl OrdersControl {
             cells.get(account.0 as usize).is_some_and(|cells| cells.state.get() == AccountCells::AWAY)
         };
         self.shared.last_endings.list(from, count_max, is_away)
+    }
+
+    /// Whether there is a journal.
+    pub(crate) fn has_journal(&self) -> bool {
+        self.shared.config.active_journal().is_some()
+    }
+
+    /// How many numbers accounts have, empty places included.
+    pub(crate) fn account_places(&self) -> usize {
+        self.shared.accounts.len()
+    }
+
+    /// An account.
+    pub(crate) fn account(&self, account: AccountId) -> &AccountPlace {
+        self.shared.accounts.at(account)
+    }
+
+    /// The account with this login name, case-insensitive.
+    pub(crate) fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
+        self.shared.accounts.named(name)
+    }
+
+    /// The number that the next new account gets, and how many may follow from there on.
+    pub(crate) fn accounts_empty(&self) -> (AccountId, usize) {
+        self.shared.accounts.empty()
+    }
+
+    /// Whether an account without a place has records in the journal: only a start can give it one.
+    pub(crate) fn is_in_journal(&self, name: &Name<6>) -> bool {
+        self.shared.recovery.removed().iter().any(|removed| removed.eq_ignore_case(name))
+    }
+
+    /// Changes accounts, adds some, and takes the login of others away. Connections stay as they are.
+    pub(crate) fn change_accounts(
+        &self,
+        changed: &[(AccountId, AccountConfig)],
+        added: &[AccountConfig],
+        removed: &[AccountId],
+    ) {
+        let accounts = &self.shared.accounts;
+        removed.iter().for_each(|account| accounts.close(*account));
+        changed.iter().for_each(|(account, config)| accounts.change(*account, config));
+        // There is room: the caller has asked.
+        added.iter().for_each(|config| _ = accounts.add(config));
     }
 
     /// Lines for operators, as they occur. They are few, and some are lost if they are not taken. Available once.
@@ -310,7 +355,7 @@ impl OrdersControl {
 fn session_stats(shared: &OrdersState, index: usize) -> SessionStats {
     let cells = &shared.cells[index];
     SessionStats {
-        account: shared.config.accounts[index].name.to_string(),
+        account: shared.accounts.at(AccountId(index as u32)).name().to_string(),
         worker: (index % shared.workers) as u32,
         state: cells.state_name().into(),
         sequence_sent: cells.sequence_sent.get(),

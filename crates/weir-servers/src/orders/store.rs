@@ -16,7 +16,7 @@ use weir_proto::{
 use weir_trading::{AccountId, NumberVerdict};
 
 use super::{
-    AccountConfig, Application, ApplicationKind, CutOff, Ended, LastEnding, NodeCounters, Recovery, Waiting,
+    AccountPlace, Application, ApplicationKind, CutOff, Ended, LastEnding, NodeCounters, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
     last_endings::{NOT_AUTHORISED, in_words},
@@ -87,7 +87,7 @@ impl std::fmt::Debug for SessionStore {
 impl SessionStore {
     /// Creates the accounts of one worker from the recovered state.
     pub(super) fn new(shared: Arc<OrdersState>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
-        let slots = (0..shared.config.accounts.len())
+        let slots = (0..shared.accounts.len())
             .map(|index| {
                 let account = AccountId(index as u32);
                 let is_own = shared.home_of(account) == worker;
@@ -181,19 +181,20 @@ impl SessionStore {
         self.shared.cells[account.0 as usize].user_ref_num.set(numbers.last().into());
     }
 
-    /// The configuration of any worker's account.
-    pub fn account(&self, account: AccountId) -> &AccountConfig {
-        &self.shared.config.accounts[account.0 as usize]
+    /// Any worker's account.
+    #[inline]
+    pub fn account(&self, account: AccountId) -> &AccountPlace {
+        self.shared.accounts.at(account)
     }
 
     /// The account with this login name, case-insensitive.
     pub fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
-        self.shared.account_named(name)
+        self.shared.accounts.named(name)
     }
 
-    /// The number of accounts, on all workers.
+    /// The number of accounts, on all workers, with those that may be added.
     pub fn account_count(&self) -> usize {
-        self.shared.config.accounts.len()
+        self.shared.accounts.len()
     }
 
     /// The home worker of an account.
@@ -249,21 +250,22 @@ impl SessionStore {
     /// Journals a client's message as received. Returns the record's number, 0 without a journal. Nothing waits for
     /// it automatically: see [`Journal::committed`].
     pub fn log_inbound(&self, account: AccountId, raw: &[u8]) -> Lsn {
-        let head = records::inbound_head(&self.account(account).name, self.shared.generation, 0);
+        let head = records::inbound_head(&self.account(account).name(), self.shared.generation, 0);
         self.journal_append(records::INBOUND, account.0, &[&head, raw])
     }
 
     /// Journals a client's message that is sent upstream: with the session, as the application names it, and the
     /// number there. As [`Self::log_inbound`].
     pub fn log_sent(&self, account: AccountId, raw: &[u8], session: u32, upstream: u32) -> Lsn {
-        let head = records::inbound_head(&self.account(account).name, self.shared.generation, upstream);
+        let head = records::inbound_head(&self.account(account).name(), self.shared.generation, upstream);
         self.journal_append(records::SENT, session, &[&head, raw])
     }
 
     /// Journals a client's message that is refused, with the reason in its answer: if a crash loses the answer, it
     /// can be sent again. As [`Self::log_inbound`].
     pub fn log_refused(&self, account: AccountId, raw: &[u8], reason: u16) -> Lsn {
-        let head = records::inbound_head(&self.account(account).name, self.shared.generation, reason.into());
+        let head =
+            records::inbound_head(&self.account(account).name(), self.shared.generation, reason.into());
         self.journal_append(records::REFUSED, account.0, &[&head, raw])
     }
 
@@ -413,7 +415,7 @@ impl SessionStore {
             let head = records::sequenced_head(
                 sequence,
                 upstream_sequence,
-                &self.account(account).name,
+                &self.account(account).name(),
                 self.shared.generation,
             );
             let message = &frame[soup::HEADER_BYTES..];
@@ -567,7 +569,7 @@ impl SessionStore {
     #[cold]
     pub(super) fn note_fault(&self, account: AccountId, label: &'static str) {
         self.shared.protocol_errors.note(account, label);
-        let name = &self.account(account).name;
+        let name = &self.account(account).name();
         let line = || format!("worker {}: {name} broke the protocol and is cut off: {label}", self.worker);
         let times = (self.now().as_nanos(), Budget::EVERY_NS);
         self.faults.tell(&self.shared.config.lines, times, line);
@@ -620,7 +622,7 @@ impl SessionStore {
         self.shared.cells[account.0 as usize].numbers_used_before.add(1);
         let now_ns = self.now().as_nanos();
         let line = || {
-            let (name, why) = (&self.account(account).name, why_ignored(slot));
+            let (name, why) = (&self.account(account).name(), why_ignored(slot));
             format!("worker {}: {name} sends order number {number}, which {why}", self.worker)
         };
         slot.repeats.tell(&self.shared.config.lines, (now_ns, Budget::EVERY_NS), line);
@@ -639,7 +641,7 @@ impl SessionStore {
             return false;
         }
         let line = || {
-            let (worker, name) = (self.worker, &self.account(account).name);
+            let (worker, name) = (self.worker, &self.account(account).name());
             format!(
                 "worker {worker}: {name} sends order number {number}, which no journal has although it has higher \
                  ones: it was never sent on, and is refused"

@@ -18,7 +18,6 @@ use std::{
     time::Duration,
 };
 
-use foldhash::HashMap;
 use weir_engine::{
     handoff::HandoffCounters,
     mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},
@@ -33,6 +32,7 @@ use weir_trading::AccountId;
 
 use super::{
     Application, NodeCounters, OrdersConfig, Recovery, SessionStore,
+    accounts::Accounts,
     admission::Admission,
     connection,
     counters::{AccountCells, ProtocolErrors},
@@ -134,7 +134,7 @@ pub(super) struct OrdersState {
     pub(super) protocol_errors: ProtocolErrors,
     pub(super) last_endings: LastEndings,
     pub(super) login_attempts: LoginAttempts,
-    names: HashMap<Name<6>, AccountId>,
+    pub(super) accounts: Accounts,
     commands: Vec<MailboxSender<Command>>,
     inboxes: Mutex<Vec<Option<MailboxReceiver<Command>>>>,
     journals: Mutex<Vec<Arc<JournalCounters>>>,
@@ -166,6 +166,8 @@ impl OrdersState {
         let verifier =
             if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
         let generation = recovery.generation();
+        let used = recovery.account_places();
+        let accounts = Accounts::new(&config.accounts, used, config.accounts_added_max);
         let session = match config.active_journal() {
             Some(_) => session_name(&config.session, generation.into())
                 .map_err(|wrong| io::Error::new(io::ErrorKind::InvalidInput, wrong))?,
@@ -182,13 +184,13 @@ impl OrdersState {
             verifier,
             admission: Admission::new(config.unauthenticated_max, config.unauthenticated_per_address_max),
             counters: (0..place.workers).map(|_| Arc::default()).collect(),
-            cells: config.accounts.iter().map(|_| AccountCells::default()).collect(),
+            cells: (0..accounts.len()).map(|_| AccountCells::default()).collect(),
             barrier: Barrier::default(),
             ends_session: AtomicBool::new(false),
             protocol_errors: ProtocolErrors::default(),
             last_endings: LastEndings::default(),
             login_attempts: LoginAttempts::new(config.logins),
-            names: config.names(),
+            accounts,
             commands,
             inboxes: Mutex::new(inboxes.into_iter().map(Some).collect()),
             journals: Mutex::default(),
@@ -201,10 +203,6 @@ impl OrdersState {
 
     pub(super) fn home_of(&self, account: AccountId) -> usize {
         account.0 as usize % self.workers
-    }
-
-    pub(super) fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
-        self.names.get(&name.folded()).copied()
     }
 
     /// Sends a connection to its home. False: the home cannot take it now, and the connection is closed.

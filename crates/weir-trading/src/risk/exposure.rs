@@ -105,6 +105,11 @@ impl OpenOrders {
         self.members.is_full()
     }
 
+    /// The symbol of each order.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = Symbol> + '_ {
+        self.members.iter().map(|member| member.order.symbol)
+    }
+
     pub(super) fn find(&self, account: AccountId, number: u32) -> Option<&OpenOrder> {
         Some(&self.members.at(self.place(account, number)?).order)
     }

@@ -199,6 +199,16 @@ impl RiskState {
         self.follows_orders
     }
 
+    /// Whether an order may be open that is not followed.
+    pub fn has_unfollowed(&self) -> bool {
+        self.has_unfollowed
+    }
+
+    /// The symbol of each order that is open, or may be, and is followed.
+    pub fn open_symbols(&self) -> impl Iterator<Item = Symbol> + '_ {
+        self.open.symbols()
+    }
+
     /// Records that an order is open that this state does not know.
     pub fn note_unfollowed(&mut self) {
         self.has_unfollowed = true;

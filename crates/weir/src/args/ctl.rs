@@ -50,6 +50,8 @@ pub(crate) enum CtlTask {
         /// Name of the session, as weir ctl sessions shows it
         name: String,
     },
+    /// Read the configuration file again: accounts, passwords, limits, routes, addresses of venues; all of it or nothing
+    Reload,
     /// Show the sessions of clients and with exchanges, and why one is not open
     Sessions {
         /// Only this account's session

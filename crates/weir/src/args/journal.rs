@@ -156,7 +156,7 @@ pub(crate) struct RecordSelection {
     /// Only records of this kind, or with this message; repeatable
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(record_names()))]
     pub(crate) kind: Vec<String>,
-    /// Only what operators did: kill switches, limits, reference prices, ended sessions
+    /// Only what operators did: their commands, kill switches, limits, reference prices, ended sessions
     #[arg(long)]
     pub(crate) operators: bool,
 }

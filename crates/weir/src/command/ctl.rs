@@ -52,6 +52,7 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         }
         CtlTask::Drain => ControlRequest::Drain,
         CtlTask::EndSession { name } => ControlRequest::EndSession { session: name.clone() },
+        CtlTask::Reload => ControlRequest::Reload,
         CtlTask::Sessions { account } => ControlRequest::Sessions { account: account.clone() },
         CtlTask::Unlock { whom } => match whom.parse::<IpAddr>() {
             Ok(address) => ControlRequest::Unlock { account: None, address: Some(address) },
@@ -91,7 +92,12 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
 fn performed(socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
     let answer = ask(socket, request)?;
     if !answer.ok {
-        bail!("the gateway refuses: {}", answer.error.unwrap_or_else(|| "it does not say why".into()));
+        let reason = answer.error.unwrap_or_else(|| "it does not say why".into());
+        if reason.lines().count() > 1 {
+            reason.lines().for_each(output::tell);
+            bail!("the gateway refuses, for {} reasons", reason.lines().count());
+        }
+        bail!("the gateway refuses: {reason}");
     }
     Ok(answer)
 }
@@ -188,6 +194,11 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
         }
         ControlRequest::Drain => lines.push("draining".into()),
         ControlRequest::EndSession { session } => lines.push(format!("ending session {session}")),
+        ControlRequest::Reload => {
+            let changes = answer.changes.as_deref().unwrap_or_default();
+            lines.push(if changes.is_empty() { "reloaded; nothing has changed" } else { "reloaded" }.into());
+            lines.extend(changes.iter().map(|change| format!("  {change}")));
+        }
         ControlRequest::Sessions { .. } => lines.extend(sessions(answer)),
         ControlRequest::Unlock { .. } => {
             lines.push(format!("locks ended: {}", answer.unlocked.unwrap_or_default()));
@@ -440,6 +451,15 @@ mod tests {
                     venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\
                     C00001 has sent what is not taken: ouch_length (2)";
         assert!(printed.ends_with(last), "{printed}");
+        let changes = |changes: &[&str]| {
+            let changes = changes.iter().map(|change| (*change).to_owned()).collect();
+            text(
+                &ControlRequest::Reload,
+                &ControlResponse { changes: Some(changes), ..ControlResponse::default() },
+            )
+        };
+        assert_eq!(changes(&[]), "reloaded; nothing has changed");
+        assert_eq!(changes(&["accounts added: C00003"]), "reloaded\n  accounts added: C00003");
         let request = ControlRequest::EndSession { session: "WEIRGW0001".into() };
         assert_eq!(text(&request, &ControlResponse::default()), "ending session WEIRGW0001");
     }

@@ -18,7 +18,7 @@ pub(crate) enum Accept {
 }
 
 /// The flags of every server.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ServeShared {
     /// auto, uring, epoll, poll, select or blocking
     #[arg(long, default_value = "auto")]

@@ -12,7 +12,7 @@ use journal::{AFTER_PRINT, JOURNAL};
 type Row = (&'static str, [&'static str; 2]);
 
 /// The purpose of each command; the first is the program itself.
-const COMMANDS: [Row; 48] = [
+const COMMANDS: [Row; 49] = [
     (
         "",
         [
@@ -147,6 +147,13 @@ const COMMANDS: [Row; 48] = [
         [
             "고객과의 세션을 끝내고 게이트웨이를 종료합니다. 다시 시작하면 새 세션이 됩니다",
             "结束与客户的会话并关闭网关；下次启动为新会话",
+        ],
+    ),
+    (
+        "ctl reload",
+        [
+            "구성 파일을 다시 읽습니다: 계좌, 비밀번호, 한도, 경로, 거래소 주소를 모두 바꾸거나 아무것도 바꾸지 않습니다",
+            "重新读取配置文件：账户、密码、限额、路由、交易所地址；要么全部生效，要么什么都不改",
         ],
     ),
     (

@@ -40,6 +40,7 @@ mod order_journal;
 mod order_kill;
 mod order_new_session;
 mod order_notices;
+mod order_reload;
 mod orders_limits;
 mod packaging;
 mod pull_request;

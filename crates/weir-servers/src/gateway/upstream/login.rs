@@ -26,7 +26,7 @@ impl Upstream {
 
     pub(super) fn login(&self) -> LoginRequest {
         let (session, sequence) = self.joining.get().wanted(self.session.get(), self.next.get());
-        let Login { username, password, .. } = self.login;
+        let Login { username, password, .. } = *self.login.borrow();
         LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
     }
 
@@ -34,7 +34,7 @@ impl Upstream {
     pub(super) fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
         let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
         let known = self.session.get().map(|session| (session, self.next.get()));
-        let patience_ns = self.login.timing.heartbeat_timeout_ns.saturating_mul(2);
+        let patience_ns = self.login.borrow().timing.heartbeat_timeout_ns.saturating_mul(2);
         let mut joining = self.joining.get();
         let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
         if joined == LoginOutcome::NewSession {

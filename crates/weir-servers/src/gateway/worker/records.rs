@@ -10,7 +10,7 @@ use super::{Gateway, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_STRAY,
 use crate::gateway::{
     config::VENUES_MAX,
     upstream::Upstream,
-    venue_record::{VenueRecord, endpoint_record, venues_record},
+    venue_record::{Endpoint, VenueRecord, endpoint_record, venues_record},
     worker_message::{of_session_key, session_record},
 };
 use crate::journal::Lsn;
@@ -32,11 +32,20 @@ impl Gateway {
     pub(in crate::gateway) fn log_endpoint(&self, key: u32) {
         let (_, venue) = of_session_key(key);
         let kept = self.endpoints_kept.get();
-        let Some(endpoint) = self.common.endpoints.get(&(self.worker, venue)) else { return };
+        let endpoints = self.endpoints.borrow();
+        let Some(endpoint) = endpoints.get(venue) else { return };
         if kept & 1 << venue == 0 {
             self.endpoints_kept.set(kept | 1 << venue);
             self.name_venues();
             self.store.log(RECORD_ENDPOINT, key, &[&endpoint_record(endpoint)]);
+        }
+    }
+
+    /// From the next login on the worker logs in there.
+    pub(in crate::gateway) fn set_endpoint(&self, venue: usize, endpoint: Endpoint) {
+        self.endpoints_kept.set(self.endpoints_kept.get() & !(1 << venue));
+        if let Some(place) = self.endpoints.borrow_mut().get_mut(venue) {
+            *place = endpoint;
         }
     }
 

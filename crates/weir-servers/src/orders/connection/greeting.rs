@@ -102,15 +102,13 @@ async fn verify(
     login: &LoginRequest,
     (until, deadline): (Instant, &mut ConnectionTimer),
 ) -> Result<AccountId, &'static str> {
-    let accounts = &store.shared.config.accounts;
-    // An unknown name takes as long as a known one.
-    let of_account = accounts.get(account.map_or(0, |account| account.0 as usize));
-    let hash = of_account.map(|account| Arc::clone(&account.password_hash)).unwrap_or_default();
+    let hash = store.shared.accounts.hash_for(account);
     let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
         None => Some(Ok(password_verifier::verify(&hash, &login.password))),
     };
     let attempts = &store.shared.login_attempts;
+    let account = account.filter(|account| store.account(*account).has_login());
     match (verdict, account) {
         (Some(Ok(true)), Some(account)) => {
             attempts.succeeded(address, account);

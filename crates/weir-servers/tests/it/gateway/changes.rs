@@ -15,12 +15,16 @@ use std::{
 use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
-    gateway::{ControlResponse, ControlSocket, GatewayConfig, GatewayServer, Limits, ProtocolErrors},
+    gateway::{
+        ControlResponse, ControlSocket, GatewayConfig, GatewayServer, Limits, ProtocolErrors, describe,
+    },
     journal::{
         Level,
         faults::{Operation, Verdict},
+        inspect_all,
     },
     metrics::MetricsPort,
+    orders::{FieldValue, is_answer},
 };
 
 use super::{
@@ -431,6 +435,48 @@ fn ask_host(address: SocketAddr, target: &str, host: &str) -> String {
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("a reply");
     reply
+}
+
+#[test]
+fn commands_are_in_the_journal_with_their_user_and_their_outcome() {
+    let (venue, folder) = (exchange(Driver::Poll, loopback()), Folder::new());
+    let gateway = gateway(Driver::Poll, 1, strict(1, venue.address().clone(), &folder));
+    let path = folder.0.join("control.sock");
+    let socket = ControlSocket::bind(&path).expect("the path is free");
+    let open = socket.answer(gateway.control()).expect("a thread");
+    let commands = [
+        r#"{"command":"sessions"}"#,
+        r#"{"command":"kill","account":"C00001","on":true}"#,
+        r#"{"command":"limits","set":{"shares":60}}"#,
+        r#"{"command":"reload"}"#,
+        r#"{"command":"drain"}"#,
+    ];
+    let done = commands.map(|command| ask(&path, command).ok);
+    assert_eq!(done, [true, true, false, false, true]);
+    drop(open);
+    gateway.join();
+    end_exchange(venue);
+    let mut found = Vec::new();
+    let all = inspect_all(&folder.0, &[0], is_answer, &mut |record, _| {
+        let described = describe(&record);
+        let field =
+            |name: &str| described.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value);
+        if described.kind == "operator" {
+            let user = field("uid").expect("the kernel knows it");
+            assert!(matches!(user, FieldValue::Json(uid) if *uid == rustix::process::geteuid().as_raw()));
+            let text = |name| match field(name) {
+                Some(FieldValue::Text(text)) => text.clone(),
+                _ => String::new(),
+            };
+            found.push((text("command"), text("account"), text("error").is_empty()));
+        }
+        Ok(())
+    });
+    assert!(all.expect("it can be read").iter().all(|(_, outcome)| outcome.is_ok()));
+    let expected =
+        [("kill", "C00001", true), ("limits", "", false), ("reload", "", false), ("drain", "", true)];
+    let expected = expected.map(|(command, account, ok)| (command.to_owned(), account.to_owned(), ok));
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod notices;
 mod orders;
 mod overflow;
 mod recovery;
+mod reload;
 pub mod rig;
 mod rules;
 mod stale;

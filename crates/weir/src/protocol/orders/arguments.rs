@@ -7,7 +7,7 @@ use clap::{Args, builder::RangedU64ValueParser};
 use crate::flags::{LoadShared, ServeShared, number};
 
 /// Flags of the journal, the same for everything that keeps one.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct JournalFlags {
     /// What an acknowledged message must survive: none, os (the end of the process) or disk (a loss of power) [default:
     /// the file's, or disk; none with --demo and no --journal-dir]
@@ -48,7 +48,7 @@ pub(crate) struct ServeExchange {
     pub(crate) shared: ServeShared,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct ServeGateway {
     /// Address for clients: HOST:PORT (port 0 takes a free one), unix:/path or @name [default: the file's, or
@@ -81,6 +81,10 @@ pub(crate) struct ServeGateway {
     /// Path of the Unix socket for `weir ctl` [default: the file's; without one there is none]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
+    /// Read the configuration, the variables with passwords and the journal folder, say what is there or every error,
+    /// and start nothing
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Let open orders that this configuration no longer reaches expire, instead of refusing to start. Their
     /// clients get a message, those of a removed account when it is back. What a removed venue does with them is not
     /// reported: cancel them there first

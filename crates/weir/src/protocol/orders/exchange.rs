@@ -72,7 +72,10 @@ fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {
     };
     let text = fs::read_to_string(path)
         .map_err(|error| UsageError(format!("--config {} cannot be read: {error}", path.display())))?;
-    exchange::parse(path, &text).map_err(|error| UsageError(error.to_string()).into())
+    exchange::parse(path, &text).map_err(|errors| {
+        let errors: Vec<String> = errors.all().iter().map(ToString::to_string).collect();
+        super::gateway::told(&errors).into()
+    })
 }
 
 #[cfg(test)]

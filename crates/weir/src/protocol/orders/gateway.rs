@@ -5,9 +5,12 @@ use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
 use weir_record::engine::ServerStats;
-use weir_servers::gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners};
+use weir_servers::{
+    gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, ReadConfig},
+    orders::ConfigErrors,
+};
 
-use super::{arguments::ServeGateway, journal};
+use super::{arguments::ServeGateway, gateway_check, journal};
 use crate::{
     engine,
     exit::{Exit, UsageError},
@@ -23,8 +26,11 @@ const UPSTREAM_DEFAULT: &str = "127.0.0.1:9101";
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
+    if arguments.check {
+        return gateway_check::run(arguments);
+    }
     let (mut config, listeners) = config(arguments)?;
-    let listen = arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT);
+    let listen = listen(arguments, &listeners);
     let mut prepared = serve::prepare(&arguments.shared, listen)?;
     prepared.metrics_at(listeners.metrics)?;
     prepared.refuse_insecure(arguments.insecure)?;
@@ -32,19 +38,33 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     if let Some((directory, level)) = &config.journal {
         weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
-    let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
+    let control = arguments.control.clone().or(listeners.control.clone()).map(control_socket).transpose()?;
     // Without the socket limits cannot be set later.
     config.follows_orders = control.is_some();
+    let read = arguments.config.is_some().then(|| (listeners.clone(), read_again(arguments.clone())));
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);
     prepared.run_server(move |server| {
         let gateway = GatewayServer::start(server, config)?;
+        let handle = gateway.control();
         let running = running(gateway, control, kept);
-        Ok(running)
+        let Some((listeners, read)) = read else { return Ok(running) };
+        handle.reload_with(listeners, read);
+        Ok(running.with_reload(move || handle.reload_at_signal()))
     })?;
     drop(open.take());
     Ok(Exit::Ok)
+}
+
+/// Reads file and flags as at the start.
+fn read_again(arguments: ServeGateway) -> ReadConfig {
+    Box::new(move || read(&arguments).map_err(|errors| errors.join("\n")))
+}
+
+/// The address for clients.
+pub(super) fn listen<'a>(arguments: &'a ServeGateway, listeners: &'a Listeners) -> &'a str {
+    arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT)
 }
 
 fn running(
@@ -80,52 +100,101 @@ fn control_socket(path: PathBuf) -> Result<ControlSocket> {
 
 /// The file or the demonstration, with the flags before it.
 fn config(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners)> {
-    let (mut config, listeners) = match &arguments.config {
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| {
-                UsageError(format!("--config {} cannot be read: {error}", path.display()))
-            })?;
-            let variable = |name: &str| std::env::var(name).ok();
-            gateway::parse(path, &text, &variable).map_err(|error| UsageError(error.to_string()))?
-        }
-        None => {
-            let upstream = engine::address("--upstream", UPSTREAM_DEFAULT)?;
-            (GatewayConfig::demo(arguments.demo.unwrap_or(1), upstream), Listeners::default())
+    read(arguments).map_err(|errors| told(&errors).into())
+}
+
+/// Prints errors if there are several. The error is the only one, or their number.
+pub(super) fn told(errors: &[String]) -> UsageError {
+    if let [error] = errors {
+        return UsageError(error.clone());
+    }
+    errors.iter().for_each(|error| output::tell(error));
+    UsageError(format!("the configuration has {} errors", errors.len()))
+}
+
+/// The same, silently.
+///
+/// # Errors
+/// Everything that is wrong in the file and in the flags.
+pub(super) fn read(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners), Vec<String>> {
+    let mut errors = Vec::new();
+    let read = match file(arguments) {
+        Ok(read) => read,
+        Err(wrong) => {
+            errors.extend(wrong);
+            None
         }
     };
-    if let Some(upstream) = &arguments.upstream {
-        let address: Address = engine::address("--upstream", upstream)?;
-        match config.venues.as_mut_slice() {
-            [venue] => venue.address = address,
-            venues => {
-                let text =
-                    format!("--upstream {upstream}: the file has {} venues; write it there", venues.len());
-                return Err(UsageError(text).into());
+    let is_read = read.is_some();
+    let (mut config, listeners) = match read {
+        Some(read) => read,
+        None => (demonstration(arguments, &mut errors), Listeners::default()),
+    };
+    if is_read && let Some(upstream) = &arguments.upstream {
+        match (engine::address("--upstream", upstream), config.venues.as_mut_slice()) {
+            (Ok(address), [venue]) => venue.address = address,
+            (Err(error), _) => errors.push(error.to_string()),
+            (Ok(_), venues) => {
+                let venues = venues.len();
+                errors.push(format!("--upstream {upstream}: the file has {venues} venues; write it there"));
             }
         }
     }
+    shape(arguments, &mut config, &mut errors);
+    match journal::place(&arguments.journal, config.journal.take()) {
+        Ok(journal) => config.journal = journal,
+        // A folder in a wrong file is not known.
+        Err(_) if !is_read && arguments.config.is_some() => {}
+        Err(error) => errors.push(error.to_string()),
+    }
+    if errors.is_empty() { Ok((config, listeners)) } else { Err(errors) }
+}
+
+/// The contents of the file, if one is named.
+fn file(arguments: &ServeGateway) -> Result<Option<(GatewayConfig, Listeners)>, Vec<String>> {
+    let Some(path) = &arguments.config else { return Ok(None) };
+    let text = fs::read_to_string(path)
+        .map_err(|error| vec![format!("--config {} cannot be read: {error}", path.display())])?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let errors = |errors: ConfigErrors| errors.all().iter().map(ToString::to_string).collect();
+    gateway::parse(path, &text, &variable).map(Some).map_err(errors)
+}
+
+fn demonstration(arguments: &ServeGateway, errors: &mut Vec<String>) -> GatewayConfig {
+    let upstream = arguments.upstream.as_deref().unwrap_or(UPSTREAM_DEFAULT);
+    let address = engine::address("--upstream", upstream).unwrap_or_else(|error| {
+        errors.push(error.to_string());
+        Address::Tcp(([127, 0, 0, 1], 0).into())
+    });
+    GatewayConfig::demo(arguments.demo.unwrap_or(1), address)
+}
+
+/// The flags that go before the file's route and hand-off.
+fn shape(arguments: &ServeGateway, config: &mut GatewayConfig, errors: &mut Vec<String>) {
     if let Some(route) = &arguments.route {
-        config.route = route.parse().map_err(|error| UsageError(format!("--route: {error}")))?;
+        match route.parse() {
+            Ok(route) => config.route = route,
+            Err(error) => errors.push(format!("--route: {error}")),
+        }
     }
     if let Some(strategy) = &arguments.handoff {
-        config.handoff.strategy =
-            strategy.parse().map_err(|error| UsageError(format!("--handoff: {error}")))?;
+        match strategy.parse() {
+            Ok(strategy) => config.handoff.strategy = strategy,
+            Err(error) => errors.push(format!("--handoff: {error}")),
+        }
     }
     if let Some(spin_us) = arguments.spin_us {
         config.handoff.spin = Duration::from_micros(spin_us);
     }
     if !config.handoff.spin.is_zero() && config.handoff.strategy != Strategy::MeshSpin {
-        let text =
-            format!("--spin-us: the hand-off {} does not spin; use mesh-spin", config.handoff.strategy);
-        return Err(UsageError(text).into());
+        let strategy = config.handoff.strategy;
+        errors.push(format!("--spin-us: the hand-off {strategy} does not spin; use mesh-spin"));
     }
     config.expire_unreachable = arguments.expire_unreachable;
     config.hop_times &= !arguments.no_hop_times;
-    config.journal = journal::place(&arguments.journal, config.journal)?;
-    Ok((config, listeners))
 }
 
-fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {
+pub(super) fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {
     if let Some(venue) = config.venues.iter().find(|venue| venue.usernames.len() < workers) {
         let text = format!(
             "--workers {workers}: venue {} has {} user names, and each worker needs its own",

@@ -3,6 +3,7 @@
 mod arguments;
 mod exchange;
 mod gateway;
+mod gateway_check;
 mod journal;
 mod load;
 
