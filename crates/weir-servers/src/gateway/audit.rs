@@ -200,7 +200,7 @@ mod tests {
     fn what_only_shows_is_not_recorded() {
         let limits = |set, reset| ControlRequest::Limits { account: None, set, reset };
         let is_recorded = |request: &ControlRequest| Audit::new(&root(), request, &done()).is_some();
-        assert!(!is_recorded(&ControlRequest::Sessions) && !is_recorded(&limits(None, None)));
+        assert!(!is_recorded(&ControlRequest::Sessions { account: None }) && !is_recorded(&limits(None, None)));
         assert!(!is_recorded(&ControlRequest::References { set: None }));
         assert!(is_recorded(&limits(Some(Map::new()), None)));
         assert!(is_recorded(&limits(None, Some(Default::default()))));

@@ -28,7 +28,7 @@ use foldhash::HashMap;
 use weir_engine::{
     Lease,
     net::{Address, Stream},
-    sync::Signal,
+    sync::{Notify, Signal},
     time::{self, Instant, Sleep},
 };
 use weir_proto::{

@@ -1,6 +1,6 @@
 //! The beginning of a connection: its login, on the worker where it arrived.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use weir_engine::{
     net::Stream,
