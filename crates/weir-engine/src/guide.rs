@@ -58,7 +58,7 @@
 //! | `turn_bytes_max` | the other connections are served first |
 //! | `pool_bytes_max` | bytes that no handler has asked for are copied out; if handlers hold all of it, receives wait |
 //! | descriptors of the process, less `descriptors_reserved` | accepting waits; connections queue in the kernel |
-//! | `sockets_max`; on select, descriptors below 1024 | an accepted connection is closed and counted, and `accept` goes on; `connect` is an error |
+//! | `sockets_max`; on select, descriptor 1023 | an accepted connection is closed and counted; `connect` is an error |
 //! | `tasks_max` | [`try_spawn`](crate::try_spawn) is an error, [`spawn`](crate::spawn) panics |
 //! | `timers_max` | a sleep panics |
 //! | `remote_queue_max` | [`Remote::call`](crate::Remote::call) is an error |

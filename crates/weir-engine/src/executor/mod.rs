@@ -38,7 +38,6 @@ pub(crate) use ports::{PollReason, TurnHook};
 pub(crate) use run::make_task;
 pub use task::JoinHandle;
 use task::{Finishing, JoinState, TaskResult};
-pub(crate) use waker::is_own_waker;
 use waker::{INDEX_MAIN, TaskName, VTABLE};
 
 /// How many rounds the end of a runtime looks for tasks that destructors of other tasks have spawned.

@@ -56,12 +56,6 @@ const fn raw(bits: usize) -> RawWaker {
 /// The table of all wakers of this module, and of no others.
 pub(super) static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wake, wake, |_| {});
 
-/// Whether a waker is one of this module's. Waking, cloning or dropping it runs no code but the runtime's.
-#[inline]
-pub(crate) fn is_own_waker(waker: &Waker) -> bool {
-    std::ptr::eq(&raw const VTABLE, waker.vtable())
-}
-
 fn wake(data: *const ()) {
     let name = TaskName::from_bits(data.addr());
     if !super::wake_local(name) {

@@ -166,8 +166,7 @@ impl<T: Send + 'static> Port<T> {
     /// `msgring` on any driver but io_uring.
     pub fn attach(&self) -> Result<(), StartError> {
         let local = &self.local;
-        let core =
-            executor::current().map_err(|_| StartError::Outside("a port cannot be attached"))?;
+        let core = executor::current().map_err(|_| StartError::Outside("a port cannot be attached"))?;
         let unable = |reason: String| StartError::Unable { driver: core.kind, reason };
         if core.kind == Driver::Blocking {
             let reason = "it has one task a thread, and none that could take what other workers hand over";

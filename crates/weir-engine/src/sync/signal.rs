@@ -6,8 +6,6 @@ use std::{
     task::{Poll, Waker},
 };
 
-use crate::executor::is_own_waker;
-
 /// An event that one task waits for and other tasks of its thread announce. Announcing it again before it is taken has
 /// no effect. A second task that waits replaces the first. For any number of tasks, see [`Notify`](super::Notify).
 ///
@@ -30,16 +28,12 @@ impl Signal {
     /// Wakes the task without announcing anything: another condition that it waits for may have changed.
     #[inline]
     pub fn wake(&self) {
-        let waker = self.waker.borrow();
-        match &*waker {
-            // Waking a task of a runtime runs no other code.
-            Some(own) if is_own_waker(own) => own.wake_by_ref(),
-            Some(foreign) => {
-                let foreign = foreign.clone();
-                drop(waker);
-                foreign.wake();
-            }
-            None => {}
+        // Taken out while it is woken, because it may run any code; then put back, unless that code has stored another.
+        let Some(waker) = self.waker.take() else { return };
+        waker.wake_by_ref();
+        let mut place = self.waker.borrow_mut();
+        if place.is_none() {
+            *place = Some(waker);
         }
     }
 
