@@ -18,10 +18,9 @@ use tokio::time::sleep;
 use crate::{
     auth::{Access, Refused},
     folder::Listing,
-    forms::{Last, Panel},
+    forms::{Last, Panel, Stopping},
     offered::Offered,
     origin::{Origin, Own, Sender},
-    pages::Stopping,
     runner::{Runner, Stage},
     token::Token,
     words::{self, LocalizedText},

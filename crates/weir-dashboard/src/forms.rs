@@ -31,6 +31,16 @@ pub(crate) enum Panel {
     Occupied { folder: OsString },
 }
 
+/// Whether the reader may stop the running study.
+pub(crate) enum Stopping {
+    /// It was not started here, or nobody may.
+    No,
+    /// After a login.
+    LoggedOut,
+    /// This one, unless it is ending.
+    Of { started: Started, is_ending: bool },
+}
+
 /// The study that ran last.
 pub(crate) struct Last {
     pub of: Started,

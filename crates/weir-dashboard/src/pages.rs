@@ -6,10 +6,9 @@ use weir_report::{Language, document, localized, plain_name};
 
 use crate::{
     folder::Found,
-    forms,
+    forms::{self, Stopping},
     query::encoded,
     reader::{Reader, address},
-    runner::Started,
     running_study::Scene,
     words,
 };
@@ -81,16 +80,6 @@ pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
             a href=(address("/compare.json", own.into_iter())) download { "JSON" }
         }
     }
-}
-
-/// Whether the reader may stop the running study.
-pub(crate) enum Stopping {
-    /// It was not started here, or nobody may.
-    No,
-    /// After a login.
-    LoggedOut,
-    /// This one, unless it is ending.
-    Of { started: Started, is_ending: bool },
 }
 
 /// The running study. The dashboard's own script replaces the scene by each event, and shows when no more events come.

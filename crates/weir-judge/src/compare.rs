@@ -114,7 +114,7 @@ fn asked_differently(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> 
         true => cell.accept().to_owned(),
         false => String::new(),
     };
-    // The program chooses the length of slices that no file sets, and a pilot the rate of a share: no file asks for these.
+    // The program chooses the length of slices that no file sets, and a pilot the rate of a share: these are not asked.
     let is_given = |id: &String| [one, other].iter().any(|spec| spec.slices_given.contains(id));
     let alternation = |cell: &CellSpec, twin: &CellSpec| match (cell.alternation, twin.alternation) {
         (Some(own), Some(its)) if own.slice_ns != its.slice_ns && !is_given(&cell.id) => {

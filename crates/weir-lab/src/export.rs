@@ -54,7 +54,8 @@ struct Summary<'r> {
     effects: Vec<Effect>,
 }
 
-/// The study in short: its answer, its verdict, and a row for each comparison and goal. The columns are the fields of [`json`].
+/// The study in short: its answer, its verdict, and a row for each comparison and goal. The columns are the fields of
+/// [`json`].
 pub fn summary(result: &StudyResult) -> Result<String, serde_json::Error> {
     let brief = |row: &Effect| Effect { values: Vec::new(), ..row.clone() };
     let is_meant = |row: &&Effect| matches!(row.question, Question::Comparison | Question::Asked(_));

@@ -214,7 +214,8 @@ pub fn listed(result: &StudyResult) -> Option<Listed> {
     chart::listed(&view::View::new(result, Language::English))
 }
 
-/// How the estimate of a study that runs narrowed; `plan` is the study without trials. Empty with fewer than two points.
+/// How the estimate of a study that runs narrowed; `plan` is the study without trials. Empty with fewer than two
+/// points.
 pub fn running_track(plan: &StudyResult, points: &[TrackPoint], language: Language) -> Markup {
     chart::running_track(&view::View::new(plan, language), points)
 }

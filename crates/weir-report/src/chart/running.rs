@@ -1,5 +1,5 @@
-//! A study that runs: how the estimate of its primary comparison narrows, and the map of its cells as they fill. Neither
-//! has the colour of a verdict, because there is none before the end.
+//! A study that runs: how the estimate of its primary comparison narrows, and the map of its cells as they fill.
+//! Neither has the colour of a verdict, because there is none before the end.
 
 use std::collections::BTreeMap;
 

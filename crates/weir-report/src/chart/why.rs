@@ -59,7 +59,7 @@ fn table(view: &View<'_>, summaries: &[&ArmSummary], rows: &[WhyRow]) -> Markup 
         (scrolled(view.language, &html! {
             table.why {
                 thead { tr {
-                    th scope="col" {}
+                    td {}
                     @for summary in summaries {
                         th scope="col" { (swatch(view.arm_index(&summary.arm))) " " (summary.arm) }
                     }

@@ -1,5 +1,5 @@
-//! Whether the page's text is readable, and whether its marks can be seen: each colour on its background, in each scheme
-//! and on paper.
+//! Whether the page's text is readable, and whether its marks can be seen: each colour on its background, in each
+//! scheme and on paper.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! Every page of the dashboard in a real browser, and a report as a file, at the widths of phones, of frames in a
-//! document and of a screen, in each language, light and dark: nothing is wider than its window, what is written can be
-//! read, and a chart fits into its frame. Skipped where no browser is.
+//! document, of a tablet and of a screen, in each language, light and dark: nothing is wider than its window, what is
+//! written can be read, labels do not overlap, every element has a name, and a chart fits into its frame. Skipped where
+//! no browser is.
 
 use std::{
     fs::{self, File},
@@ -34,8 +35,8 @@ use super::{
     harness::{PATIENCE, Running, Server, folder, shown, until, weir},
 };
 
-/// Phones, the frames of document 000, and a screen.
-const WIDTHS_PX: [u32; 4] = [390, 400, 535, 1280];
+/// Phones, the frames of document 000, a tablet, and a screen.
+const WIDTHS_PX: [u32; 5] = [360, 400, 535, 768, 1280];
 
 const LANGUAGES: [&str; 3] = ["en", "ko", "zh"];
 
@@ -108,17 +109,18 @@ impl Shown {
             "/study/broken",
             "/compare?a=map&b=map",
             "/compare?a=zz&b=map",
+            "/compare",
             "/live",
+            "/top",
             "/charts",
             "/charts?study=map",
             "/observe",
             "/observe?record=one.json",
             "/nowhere",
         ];
-        let again =
-            ["/top".to_owned(), format!("/observe?pid={}", self.server.process.pid().as_raw_nonzero())];
+        let again = format!("/observe?pid={}", self.server.process.pid().as_raw_nonzero());
         let once = once.into_iter().map(|path| (path.to_owned(), Loading::Once));
-        once.chain(again.map(|path| (path, Loading::Again))).collect()
+        once.chain([(again, Loading::Again)]).collect()
     }
 }
 
@@ -203,6 +205,11 @@ fn faults(seen: &Value, width: u32, scheme: &str, frame_px: Option<u32>) -> Vec<
         let text = &seen["faintest"][kind]["text"];
         expect(contrast >= least, format!("{text} has a contrast of {contrast:.2}"));
     }
+    for (list, fault) in [("clashes", "labels overlap"), ("unnamed", "an element without a name")] {
+        let found = seen[list].as_array().map_or(&[][..], Vec::as_slice);
+        faults.extend(found.iter().map(|it| format!("{fault}: {it}")));
+    }
+    let mut expect = |holds: bool, fault: String| faults.extend((!holds).then_some(fault));
     let brightness = number("/brightness");
     expect((brightness > 0.5) == (scheme == "light"), format!("its brightness is {brightness:.2}"));
     if let Some(frame) = frame_px {
@@ -239,7 +246,20 @@ fn every_page_fits_its_window_and_can_be_read_and_every_chart_fits_its_frame() {
         }
     }
     assert!(look.wrong.is_empty(), "{}", look.wrong.join("\n"));
+    a_look_at_the_servers_replaces_what_changed_and_leaves_focus_where_it_is(&mut browser, address);
     assert_eq!(shown.server.terminate(), 0);
+}
+
+fn a_look_at_the_servers_replaces_what_changed_and_leaves_focus_where_it_is(
+    browser: &mut Browser,
+    address: &str,
+) {
+    browser.go(&format!("{address}/top?lang=en"));
+    browser.eval("document.querySelector('#servers td a').focus()");
+    browser.eval("document.querySelector('#servers tbody td:nth-child(4)').innerHTML = 'spoilt'");
+    browser.until("epoll");
+    let focused = browser.eval("document.activeElement.closest('#servers td') !== null");
+    assert_eq!(focused.as_bool(), Some(true), "{}", browser.text());
 }
 
 #[test]
@@ -264,6 +284,7 @@ fn every_page_that_acts_fits_its_window_and_can_be_read_in_each_of_its_states() 
     browser::start_study(look.browser, &address, "long.toml");
     look.in_languages(&address, "/", "form[action^='/stop']");
     look.in_languages(&address, "/live", "#live progress");
+    look.in_languages(&address, "/live", "#stop form[action^='/stop']");
     browser::stop_study(look.browser, &address);
     look.in_languages(&address, "/", "#control p a[href^='/study/']");
 

@@ -1,5 +1,6 @@
 // What a test sees of a page: how wide it is, how bright, whether its text can be distinguished from what is behind it,
-// and where its first chart ends. The value of the expression that is this file.
+// which labels of a drawing overlap, which elements have no name, and where its first chart ends. The value of the
+// expression that is this file.
 (() => {
   // Red, green, blue and opacity, each from 0 to 1.
   const parts = (color) => {
@@ -42,11 +43,44 @@
     const kind = isLarge(style) ? "large" : "normal";
     if (found < faintest[kind].contrast) faintest[kind] = { contrast: found, text };
   }
+  // Labels of one drawing that overlap by more than a pixel in both directions; boxes of text are higher than letters.
+  const clashes = [];
+  for (const drawing of document.querySelectorAll("svg")) {
+    if (drawing.parentElement.closest("svg")) continue;
+    const labels = [...drawing.querySelectorAll("text")]
+      .filter((label) => label.checkVisibility() && label.getClientRects().length > 0)
+      .map((label) => ({ text: label.textContent, box: label.getBoundingClientRect() }));
+    labels.forEach((one, place) => {
+      for (const { text, box } of labels.slice(place + 1)) {
+        const across = Math.min(one.box.right, box.right) - Math.max(one.box.left, box.left);
+        const down = Math.min(one.box.bottom, box.bottom) - Math.max(one.box.top, box.top);
+        if (across > 1 && down > 5) clashes.push(`${one.text} / ${text}`);
+      }
+    });
+  }
+  // The name of an element for readers who do not see the page.
+  const nameOf = (element) => {
+    const labelled = (element.getAttribute("aria-labelledby") ?? "").split(" ").filter(Boolean);
+    const texts = [
+      ...labelled.map((id) => document.getElementById(id)?.textContent),
+      element.getAttribute("aria-label"),
+      element.title,
+      ...[...(element.labels ?? [])].map((label) => label.textContent),
+      ["INPUT", "SELECT", "IFRAME", "svg"].includes(element.tagName) ? "" : element.textContent,
+    ];
+    return texts.filter(Boolean).join(" ").trim();
+  };
+  const named = "a, button, summary, iframe, th, input:not([type=hidden]), select, textarea, [role=img], [role=group]";
+  const unnamed = [...document.querySelectorAll(named)]
+    .filter((element) => element.checkVisibility() && !nameOf(element))
+    .map((element) => element.outerHTML.slice(0, 80));
   const figure = document.querySelector("figure");
   return {
     width: document.documentElement.scrollWidth,
     brightness: luminance(behind(document.body)),
     faintest,
+    clashes,
+    unnamed,
     figureEnd: figure ? figure.getBoundingClientRect().bottom + scrollY : 0,
   };
 })()
