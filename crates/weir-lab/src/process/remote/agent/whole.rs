@@ -137,7 +137,8 @@ impl Study {
 
     fn ended(&mut self) -> WholeEnd {
         let last = self.last.trim_start_matches("weir: ");
-        let how = format!("{}: {last}", self.child.exit_reason());
+        let separator = if last.is_empty() { "" } else { ": " };
+        let how = format!("{}{separator}{last}", self.child.exit_reason());
         let code = self.child.end().ok().and_then(|status| status.code());
         match self.stored() {
             Ok(store) => WholeEnd { code, how, store },
