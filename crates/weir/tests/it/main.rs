@@ -64,6 +64,7 @@ mod study_files;
 mod study_flags;
 mod study_gateway;
 mod study_goals;
+mod study_hosts;
 mod study_own;
 mod study_polling;
 mod study_pool;
