@@ -69,6 +69,7 @@ mod study_own;
 mod study_polling;
 mod study_pool;
 mod study_repeat;
+mod study_ssh;
 mod study_storage;
 mod text;
 mod top;
