@@ -113,7 +113,7 @@ impl Study {
         Ok(Self { child: Group::start(&mut command, Bond::Dies)?, results, last: String::new() })
     }
 
-    /// The lines since the last question, after a wait for the first of them. Of a burst only the last 4 KiB are left.
+    /// The lines since the last question, after a wait for the first of them. A burst is cut to its last 4 KiB.
     fn progress(&mut self, interrupt: &AtomicBool) -> Progress {
         let deadline = Instant::now() + QUIET_MAX;
         loop {
