@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use weir_evidence::network;
 use weir_record::{
+    finding::NoTurns,
     machine::{CrossCoreReading, LinkCounters, NetworkCounters},
     spec::{CellSpec, StudySpec},
 };
@@ -16,7 +17,10 @@ use super::{
     remote::{RoundStarted, ServersThere},
     server_round::Round,
 };
-use crate::launch::{LaunchError, RoundOutcome, RoundRequest, TrialFailure};
+use crate::{
+    alternation,
+    launch::{LaunchError, RoundOutcome, RoundRequest, TrialFailure},
+};
 
 /// The parts of a round on this machine.
 pub(super) struct Lab<'a> {
@@ -25,33 +29,42 @@ pub(super) struct Lab<'a> {
     pub(super) files: &'a mut Files,
 }
 
-/// Refuses a study that cannot run with its servers on another host.
+/// Refuses a study that cannot run with its servers on another host: in one sentence that names a cell, why, and the
+/// way out.
 pub(super) fn check(spec: &StudySpec) -> Result<(), LaunchError> {
-    let cells = || spec.cells.iter().filter(|cell| cell.blocks > 0);
-    if let Some(cell) = cells().find(|cell| is_job(cell)) {
-        return Err(LaunchError::Usage(format!(
-            "cell {} works on a disk and serves nobody; run its study on the host that has the disk",
-            cell.id
-        )));
-    }
-    if let Some(cell) = cells().find(|cell| cell.alternation.is_none()) {
-        return Err(whole_trial(cell));
-    }
-    match cells().find(|cell| !cell.neighbours.is_empty()) {
-        Some(cell) => Err(LaunchError::Usage(format!(
-            "cell {} has neighbours, which load the servers from their own host; leave it out, or run the study on one \
-             host",
-            cell.id
-        ))),
-        None => Ok(()),
-    }
+    let cells: Vec<&CellSpec> = spec.cells.iter().filter(|cell| cell.blocks > 0).collect();
+    let refused: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, obstacle(spec, cell)?))).collect();
+    let Some((CellSpec { id, .. }, reason)) = refused.first() else { return Ok(()) };
+    let whole = "run the whole study there with --hosts FILE, a file that names that host";
+    Err(LaunchError::Usage(if refused.len() == cells.len() {
+        format!("study {} cannot have its servers on another host: in cell {id} {reason}; {whole}", spec.name)
+    } else {
+        let (some, all) = (refused.len(), cells.len());
+        format!(
+            "{some} of {all} cells of study {} cannot have their servers on another host: in cell {id} {reason}; leave \
+             such cells out, or {whole}",
+            spec.name
+        )
+    }))
 }
 
-/// Why a cell cannot be run with servers on another host.
+/// Why the servers of a cell cannot run on another host; `None` if they can.
+fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<String> {
+    if is_job(cell) {
+        return Some("a job works on a disk, and there is no server".to_owned());
+    }
+    if cell.alternation.is_none() {
+        let [why, ..] = alternation::obstacle(spec, cell).unwrap_or(NoTurns::Asked).words();
+        return Some(format!("the arms do not take turns ({why})"));
+    }
+    let has_neighbours = !cell.neighbours.is_empty();
+    has_neighbours.then(|| "neighbours load the servers from the servers' own host".to_owned())
+}
+
+/// Why a cell cannot be run with servers on another host. [`check`] refuses it before anything runs.
 pub(super) fn whole_trial(cell: &CellSpec) -> LaunchError {
     LaunchError::Usage(format!(
-        "the arms of cell {} do not take turns, and only where they do may servers run on another host; leave it out, \
-         or run the study on one host",
+        "the arms of cell {} do not take turns, and only where they do may servers run on another host",
         cell.id
     ))
 }
@@ -107,5 +120,44 @@ fn both(here: &NetworkCounters, there: &NetworkCounters) -> NetworkCounters {
             packets: here.link.packets + there.link.packets,
             drops: here.link.drops + there.link.drops,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{builtin, host_defaults::HostDefaults};
+
+    fn said(study: builtin::BuiltIn) -> Option<String> {
+        let spec = study.study(&HostDefaults::default()).expect("it is right").spec;
+        check(&spec).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_built_in_study_runs_elsewhere_or_says_in_a_sentence_why_not() {
+        let all = || builtin::ALL.into_iter().chain(builtin::OF_OPTIONS);
+        let of = |name: &str| said(all().find(|study| study.name == name).expect("it is built in"));
+        for name in ["quick", "why", "peers-echo"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+        for (name, reason) in [
+            ("http", "(a connection for each message leaves work in the kernel for the next slice)"),
+            ("peers-http", "(a connection for each message"),
+            ("http-confounders", "(a connection for each message"),
+            ("survey", "the arms do not take turns ("),
+            ("survey-storage", "a job works on a disk, and there is no server"),
+            ("polling", "a job works on a disk"),
+            ("gateway", "(a gateway has an exchange behind it, and sessions that go on)"),
+        ] {
+            let text = of(name).expect("its servers are here");
+            assert!(text.contains(reason), "{text}");
+        }
+        let whole = "run the whole study there with --hosts FILE, a file that names that host";
+        for (name, text) in all().filter_map(|study| Some((study.name, said(study)?))) {
+            let about =
+                [format!("study {name} cannot have its"), format!("of study {name} cannot have their")];
+            assert!(about.iter().any(|about| text.contains(about)) && text.ends_with(whole), "{text}");
+            assert!(text.contains("servers on another host: in cell "), "{text}");
+        }
     }
 }

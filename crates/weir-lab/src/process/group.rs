@@ -196,8 +196,8 @@ impl Group {
         self.drain();
     }
 
-    /// Waits this long for output, longer than a tick if asked, and reads it. For a child with work of its own that
-    /// should not be disturbed.
+    /// Waits this long for output, longer than a tick if asked, and reads it. For a child that measures and should not
+    /// be disturbed.
     pub(crate) fn wait_output(&mut self, longest: Duration) {
         wait_readable(&self.stdout, &self.stderr, longest);
         self.drain();

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Environment variable with the mark.
 pub const MARK: &str = "WEIR_TEST_MARK";
 
@@ -66,7 +68,16 @@ pub fn wait_for_stopped(mark: &str) {
     }
 }
 
+/// Kills a marked process whose command contains these words; `false` if there is none.
+pub fn kill(mark: &str, words: &str) -> bool {
+    let found = find(mark).into_iter().find(|found| found.command.contains(words));
+    let pid = found.and_then(|found| Pid::from_raw(found.pid));
+    // One that has ended since is none either.
+    pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}
+
 struct Found {
+    pid: i32,
     command: String,
     is_stopped: bool,
 }
@@ -80,13 +91,17 @@ fn find(mark: &str) -> Vec<Found> {
     processes
         .filter_map(|process| {
             let path = process.ok()?.path();
+            let pid = path.file_name()?.to_str()?.parse().ok()?;
             let is_own = fs::read_link(path.join("cwd")).ok()? == directory;
             let environment = fs::read(path.join("environ")).ok()?;
             let is_marked = environment.windows(entry.len()).any(|window| window == entry.as_bytes());
             let command = fs::read_to_string(path.join("cmdline")).ok()?;
             let status = fs::read_to_string(path.join("status")).ok()?;
-            let found =
-                Found { command: command.replace('\0', " "), is_stopped: status.contains("\nState:\tT") };
+            let found = Found {
+                pid,
+                command: command.replace('\0', " "),
+                is_stopped: status.contains("\nState:\tT"),
+            };
             (is_own && is_marked && !command.is_empty()).then_some(found)
         })
         .collect()

@@ -7,6 +7,7 @@
 mod elsewhere;
 mod leftovers;
 mod own;
+mod random_kills;
 mod roles;
 
 use std::{
@@ -53,7 +54,7 @@ const DEADLINES: Deadlines = Deadlines {
 const SEED: u64 = 5;
 
 /// The tests by their names.
-const TESTS: [(&str, fn()); 52] = [
+const TESTS: [(&str, fn()); 53] = [
     ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
     ("what servers are started from is noted", what_servers_are_started_from_is_noted),
     ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
@@ -147,6 +148,10 @@ const TESTS: [(&str, fn()); 52] = [
         elsewhere::what_a_host_says_instead_is_part_of_the_error,
     ),
     ("what cannot be run elsewhere is refused", elsewhere::what_cannot_be_run_elsewhere_is_refused),
+    (
+        "whatever is killed in a study elsewhere leaves nothing and its study finishes",
+        random_kills::whatever_is_killed_in_a_study_elsewhere_leaves_nothing_and_its_study_finishes,
+    ),
     ("a killed laboratory leaves nothing but its store", a_killed_laboratory_leaves_nothing_but_its_store),
     (
         "a laboratory killed in a setup or a ready command leaves nothing",

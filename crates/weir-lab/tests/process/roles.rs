@@ -1,12 +1,14 @@
 //! The roles that this program plays when it starts itself.
 
 use std::{
+    cell::RefCell,
     env,
     io::{BufReader, stdin, stdout},
-    net::TcpListener,
+    net::{IpAddr, Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio, exit},
+    rc::Rc,
     sync::{Arc, atomic::AtomicBool},
     thread,
     time::{Duration, Instant},
@@ -15,7 +17,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::{
     fake::NEVER,
-    process::{Agent, Facts, ProcessLauncher},
+    process::{Agent, Facts, ProcessLauncher, RemoteHost, Transport},
     run::{self, Callbacks, Event},
     supervise::{self, Until},
 };
@@ -99,6 +101,9 @@ pub fn play(words: &[&str]) -> bool {
         ["laboratory", folder] => laboratory(Path::new(folder), in_trials()),
         ["laboratory-in-turns", folder] => laboratory(Path::new(folder), in_turns()),
         ["laboratory-of-orphans", folder] => laboratory(Path::new(folder), orphans_in_turns()),
+        ["laboratory-elsewhere", folder, cache, blocks] => {
+            laboratory_elsewhere(Path::new(folder), cache, blocks)
+        }
         ["laboratory-in-setup", folder] => laboratory(Path::new(folder), in_setup()),
         ["laboratory-in-ready", folder] => laboratory(Path::new(folder), in_ready()),
         _ => return false,
@@ -434,7 +439,31 @@ fn patient(mut spec: StudySpec) -> StudySpec {
 fn laboratory(folder: &Path, mut spec: StudySpec) {
     spec.cells[0].blocks = 1_000;
     let program = env::current_exe().expect("this program has a path");
-    let mut launcher = ProcessLauncher::new(program, &spec, super::DEADLINES);
+    let launcher = ProcessLauncher::new(program, &spec, super::DEADLINES);
+    session(folder, spec, launcher);
+}
+
+/// A session whose servers run on another host: this machine behind a shell, with a separate cache.
+fn laboratory_elsewhere(folder: &Path, cache: &str, blocks: &str) {
+    let mut spec = super::foreign(&["listen-with-orphan", "{port}"]);
+    spec.cells[0].blocks = blocks.parse().expect("a number");
+    spec.cells[0].alternation =
+        Some(Alternation { slice_ns: 20_000_000, permutations: 3, prime_messages: 2, evidence: None });
+    let cache = format!("XDG_CACHE_HOME={cache}");
+    let words = ["env", &cache, "sh", "-c", "\"$0\" \"$@\"; :"].map(str::to_owned).to_vec();
+    let way = Transport::command("there", words, Some("there")).expect("a command");
+    let host = match RemoteHost::connect(way, &NEVER) {
+        Ok(host) => (Rc::new(RefCell::new(host)), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Err(error) => end(1, &error.to_string()),
+    };
+    let program = env::current_exe().expect("this program has a path");
+    match ProcessLauncher::elsewhere(program, &spec, super::DEADLINES, host, &NEVER) {
+        Ok(launcher) => session(folder, spec, launcher),
+        Err(error) => end(1, &error.to_string()),
+    }
+}
+
+fn session(folder: &Path, spec: StudySpec, mut launcher: ProcessLauncher) {
     let mut progress = |event: &Event| super::say(&format!("{event:?}").replace('\n', " "));
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
     let fingerprint = Fingerprint::default();

@@ -119,7 +119,7 @@ impl All<'_> {
     fn run(&self, at_once: usize) -> Results {
         let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..self.hosts.len()).collect());
         let (send, heard) = mpsc::sync_channel(LINES_MAX);
-        let mut results: Vec<Option<Result<StoredRun, String>>> = self.hosts.iter().map(|_| None).collect();
+        let mut results: Vec<Option<Result<Taken, String>>> = self.hosts.iter().map(|_| None).collect();
         thread::scope(|scope| {
             for _ in 0..at_once {
                 let (send, waiting) = (send.clone(), &waiting);
@@ -134,10 +134,13 @@ impl All<'_> {
             }
         });
         let not_begun = self.language.choose(["it was not begun", "시작하지 않음", "没有开始"]);
-        let mut all = Results { runs: Vec::new(), lost: Vec::new() };
+        let mut all = Results { runs: Vec::new(), unfinished: 0, lost: Vec::new() };
         for (host, result) in self.hosts.iter().zip(results) {
             match result.unwrap_or_else(|| Err(not_begun.to_owned())) {
-                Ok(run) => all.runs.push((self.folder.join(&host.name), run)),
+                Ok(Taken { run, is_whole }) => {
+                    all.unfinished += usize::from(!is_whole);
+                    all.runs.push((self.folder.join(&host.name), run));
+                }
                 Err(reason) => all.lost.push((host.name.clone(), reason)),
             }
         }
@@ -169,11 +172,13 @@ impl All<'_> {
     }
 
     /// The run of a host that has ended, with its pages; or why it has no result.
-    fn taken(&self, place: usize, ended: Result<WholeEnd, LaunchError>) -> Result<StoredRun, String> {
+    fn taken(&self, place: usize, ended: Result<WholeEnd, LaunchError>) -> Result<Taken, String> {
         let (name, language) = (&self.hosts[place].name, self.language);
         let taken = self.result(name, ended);
         match &taken {
-            Ok(run) => output::tell(&format!("{name}: {}", weir_report::sentence(&run.result, language))),
+            Ok(Taken { run, .. }) => {
+                output::tell(&format!("{name}: {}", weir_report::sentence(&run.result, language)));
+            }
             Err(reason) => output::tell(&localized!(
                 language,
                 "{name} gave no result: {reason}",
@@ -184,7 +189,7 @@ impl All<'_> {
         taken
     }
 
-    fn result(&self, name: &str, ended: Result<WholeEnd, LaunchError>) -> Result<StoredRun, String> {
+    fn result(&self, name: &str, ended: Result<WholeEnd, LaunchError>) -> Result<Taken, String> {
         let ended = ended.map_err(|error| {
             let reason = error.to_string();
             // Its name is said beside the reason.
@@ -203,13 +208,42 @@ impl All<'_> {
         if let Err(error) = written {
             output::tell(&format!("{name}: {}", sentence(&error, self.language)));
         }
-        Ok(run)
+        let is_whole =
+            ended.code.is_some_and(|code| WHOLE.iter().any(|whole| i32::from(whole.code()) == code));
+        if !is_whole {
+            let how = ended.how;
+            output::tell(&localized!(
+                self.language,
+                "{name} is unfinished, and what it has stored is kept: {how}",
+                "{name}: 끝나지 않았으며 저장한 결과는 남깁니다: {how}",
+                "{name} 尚未完成，已保存的结果予以保留：{how}",
+            ));
+        }
+        Ok(Taken { run, is_whole })
     }
+}
+
+/// Codes of a study that ran to its end. The last one is that of a study without some arms, which its result shows.
+const WHOLE: [ExitCode; 5] = [
+    ExitCode::Decided,
+    ExitCode::Threshold,
+    ExitCode::Inconclusive,
+    ExitCode::NotComparable,
+    ExitCode::Environment,
+];
+
+/// The run of a host.
+struct Taken {
+    run: StoredRun,
+    /// Whether its study ran to its end.
+    is_whole: bool,
 }
 
 /// What all hosts gave.
 struct Results {
     runs: Vec<(PathBuf, StoredRun)>,
+    /// Runs that ended early.
+    unfinished: usize,
     /// Hosts without a result, each with the reason.
     lost: Vec<(String, String)>,
 }
@@ -247,6 +281,7 @@ impl Results {
                 Err(RunError::Environment(format!("no host gave a result: {name}{others}: {reason}")).into())
             }
             (Some(_), _) => Ok(Exit::Environment),
+            _ if self.unfinished > 0 => Ok(Exit::Environment),
             (None, [] | [_]) => Ok(Exit::Study(ExitCode::Inconclusive)),
             (None, runs) => Ok(Exit::Study(study_repeat::pooled_code(runs))),
         }

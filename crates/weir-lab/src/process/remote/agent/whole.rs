@@ -113,7 +113,7 @@ impl Study {
         Ok(Self { child: Group::start(&mut command, Bond::Dies)?, results, last: String::new() })
     }
 
-    /// The lines since the last question, after a wait for the first of them. Of a burst only the last 4 KiB are left.
+    /// The lines since the last question, after a wait for the first of them. A burst is cut to its last 4 KiB.
     fn progress(&mut self, interrupt: &AtomicBool) -> Progress {
         let deadline = Instant::now() + QUIET_MAX;
         loop {
@@ -137,7 +137,8 @@ impl Study {
 
     fn ended(&mut self) -> WholeEnd {
         let last = self.last.trim_start_matches("weir: ");
-        let how = format!("{}: {last}", self.child.exit_reason());
+        let separator = if last.is_empty() { "" } else { ": " };
+        let how = format!("{}{separator}{last}", self.child.exit_reason());
         let code = self.child.end().ok().and_then(|status| status.code());
         match self.stored() {
             Ok(store) => WholeEnd { code, how, store },
