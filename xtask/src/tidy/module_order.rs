@@ -206,6 +206,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "reply",
             "slab",
             "key_table",
+            "positions",
             "kill",
             "user_ref_nums",
             "route",
