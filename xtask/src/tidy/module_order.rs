@@ -208,6 +208,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "reply",
             "slab",
             "key_table",
+            "positions",
             "kill",
             "user_ref_nums",
             "route",

@@ -136,10 +136,10 @@ pub enum ControlRequest {
     },
     /// Forget wrong passwords, and end the locks because of them.
     Unlock {
-        /// Of this account, from any address.
+        /// Those of this account, from any address.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
-        /// From this address, for any account. Without account and address: all.
+        /// Those from this address, for any account. Without account and address: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         address: Option<IpAddr>,
     },

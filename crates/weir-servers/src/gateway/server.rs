@@ -156,7 +156,7 @@ struct WorkerInit {
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
     elsewhere: OrdersElsewhere,
-    /// Of its own accounts.
+    /// Those of its own accounts.
     executed_shares: ExecutedShares,
 }
 

@@ -1,9 +1,9 @@
 //! Checks before an order is passed on. All checks are off until a limit is set; limits may change at any time and
 //! apply from the next message on.
 //!
-//! New orders and replacements are checked. **Cancels and modifications are not**, except for their own rate: an account
-//! may always reduce its risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of
-//! an order. The rate ([`RiskLimits::cancel_rate`]) keeps a client from flooding a venue with them. A
+//! New orders and replacements are checked. **Cancels and modifications are not**, except for their own rate: an
+//! account may always reduce its risk, whatever it is no longer allowed, and OUCH lets a modification only lower the
+//! shares of an order. The rate ([`RiskLimits::cancel_rate`]) keeps a client from flooding a venue with them. A
 //! modification that asks for more shares than its order can have is refused. If a venue should still make an order
 //! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown, and
 //! the venue decides. A symbol is compared in one form ([`Symbol::canonical`]), so that writing it differently passes

@@ -42,8 +42,8 @@ impl Recovering<'_> {
     }
 
     /// Whether a record belongs to a session that has ended before others that were read: a clock was set back between
-    /// two starts. No order of it is open: otherwise the later session would not have begun. Of such records only the
-    /// answers count, as received.
+    /// two starts. No order of it is open: otherwise the later session would not have begun. Only their answers
+    /// count, as received.
     pub(super) fn is_of_ended_session(&mut self, record: &Record<'_>) -> bool {
         let (account, message) = match record.kind {
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {

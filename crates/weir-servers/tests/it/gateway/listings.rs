@@ -120,7 +120,7 @@ fn orders_positions_and_exposures_are_shown_and_single_orders_cancelled() {
 #[test]
 fn more_orders_than_a_page_has_are_on_the_next_ones_each_once() {
     let driver = drivers()[0];
-    let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+    let (venue, folder) = (exchange_in(Mode::Match, driver, loopback()), Folder::new());
     let gateway = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
     let control = gateway.control();
     let mut trader = Trader::login(&gateway, "C00001", 1);
