@@ -49,6 +49,6 @@ impl Upstream {
             self.outstanding.replace_with(|outstanding| OutstandingOrders::new(1, outstanding.limits()));
         }
         self.moves.set(self.moves.get() + 1);
-        self.moved.notify();
+        self.moved.notify_all();
     }
 }
