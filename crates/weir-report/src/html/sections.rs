@@ -19,7 +19,7 @@ use crate::{
 const HELP_WORDS_MAX: usize = 24;
 
 /// Most rows of a table that is not folded, among the findings.
-const OPEN_ROWS_MAX: usize = 12;
+const OPEN_ROWS_MAX: usize = 8;
 
 /// A section with a title that can be linked. Reference is folded: a link to it, or to something in it, unfolds it.
 fn titled(view: &View<'_>, (id, layer): (&str, Layer), (title, help): (&str, &str), body: &Markup) -> Markup {
