@@ -51,10 +51,11 @@ mod clock;
 mod config;
 pub(crate) mod config_file;
 mod connection;
+mod connection_events;
 mod counters;
 mod described;
+mod events;
 mod known_numbers;
-mod lines;
 mod password_verifier;
 mod records;
 mod recovery;
@@ -77,7 +78,7 @@ pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo
 pub use config_file::{ConfigError, ConfigErrors};
 pub use counters::NodeCounters;
 pub use described::{Described, FieldValue, is_answer};
-pub use lines::Lines;
+pub use events::{Event, EventKind, Events};
 pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
     AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
@@ -88,8 +89,10 @@ pub use store::SessionStore;
 #[cfg(test)]
 pub(crate) use described::test_payloads;
 pub(crate) use described::{MESSAGES, SESSION_KINDS, UpstreamPlace, describe_session_record, of_outbound};
+pub(crate) use events::Budgets;
+#[cfg(test)]
+pub(crate) use events::Pace;
 pub(crate) use known_numbers::KnownNumbers;
-pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this
