@@ -71,7 +71,7 @@ impl EventLog {
         let line = match (self.format, &self.file) {
             (LogFormat::Json, _) => event.json(),
             (LogFormat::Text, None) => event.to_string(),
-            // Without a service manager nobody else adds the time.
+            // A service manager adds the time only to lines on standard error.
             (LogFormat::Text, Some(_)) => format!("{} {}", moment(event.t_ns), one_line(&event.to_string())),
         };
         let Some(file) = &mut self.file else { return tell(self.format, &line) };
