@@ -1,5 +1,5 @@
-//! Operator information about upstream sessions: lines, and their current state. Each kind of line has a separate
-//! rate limit in each session, so that none displaces another; omitted lines are counted, and the next line of the
+//! Operator information about upstream sessions: events, and their current state. Each kind of event has a separate
+//! rate limit in each session, so that none displaces another; omitted events are counted, and the next one of the
 //! kind reports their number.
 
 use std::{
@@ -17,52 +17,14 @@ use super::{
     upstream::{Ended, Upstream},
     worker::Gateway,
 };
-use crate::orders::{Budget, Lines};
+use crate::orders::{Budgets, Event, EventKind, Events};
 
-/// Interval between two lines that an upstream session is still unavailable.
-const FAILING_EVERY_NS: u64 = 60 * Budget::EVERY_NS;
-
-/// The subject of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoticeKind {
-    /// The session is lost.
-    Lost,
-    /// It is unavailable.
-    Failing,
-    /// It is unavailable until an operator acts.
-    Uncounted,
-    /// It is back.
-    Back,
-    /// Messages of it are no longer available.
-    Gap,
-    /// Orders are sent again.
-    Resent,
-    /// The exchange has begun another session.
-    NewSession,
-    /// Orders were too old to be sent again.
-    Stale,
-    /// More shares were executed than were left in the order.
-    Overfill,
-    /// An unknown order was traded.
-    Unknown,
-    /// A message is malformed.
-    Malformed,
-}
-
-impl NoticeKind {
-    const COUNT: usize = Self::Malformed as usize + 1;
-
-    fn every_ns(self) -> u64 {
-        if matches!(self, Self::Failing | Self::Uncounted) { FAILING_EVERY_NS } else { Budget::EVERY_NS }
-    }
-}
-
-/// The destination of lines. Methods for a session are called only by its worker.
+/// The destination of events. Methods for a session are called only by its worker.
 #[derive(Debug)]
 pub(super) struct Notices {
-    lines: Lines,
-    /// Rate limits by upstream session and kind.
-    budgets: Vec<[Budget; NoticeKind::COUNT]>,
+    events: Events,
+    /// Rate limits by upstream session.
+    budgets: Vec<Budgets>,
     /// By upstream session: whether its loss was reported.
     is_missed: Vec<AtomicBool>,
 }
@@ -70,22 +32,22 @@ pub(super) struct Notices {
 impl Notices {
     pub(super) fn new(sessions: usize) -> Self {
         Self {
-            lines: Lines::default(),
-            budgets: (0..sessions).map(|_| Default::default()).collect(),
+            events: Events::default(),
+            budgets: (0..sessions).map(|_| Budgets::default()).collect(),
             is_missed: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
-    /// Lines without a rate limit.
-    pub(super) fn lines(&self) -> &Lines {
-        &self.lines
+    /// Events without a rate limit.
+    pub(super) fn events(&self) -> &Events {
+        &self.events
     }
 
-    /// Leaves a line about an upstream session, unless there was one of its kind shortly before. False: none was
+    /// Leaves an event about an upstream session, unless there was one of its kind shortly before. False: none was
     /// left.
-    fn tell(&self, session: usize, kind: NoticeKind, now_ns: u64, line: impl FnOnce() -> String) -> bool {
-        let Some(budget) = self.budgets.get(session).map(|kinds| &kinds[kind as usize]) else { return false };
-        budget.tell(&self.lines, (now_ns, kind.every_ns()), line)
+    fn tell(&self, session: usize, kind: EventKind, now_ns: u64, event: impl FnOnce() -> Event) -> bool {
+        let Some(budgets) = self.budgets.get(session) else { return false };
+        budgets.of(kind).tell(&self.events, (now_ns, kind.pace()), event)
     }
 
     /// Records that the session is lost, or back. Returns whether its loss was reported.
@@ -93,7 +55,7 @@ impl Notices {
         let Some(missed) = self.is_missed.get(session) else { return false };
         if !is_missed {
             // The next loss is reported at once.
-            self.budgets[session][NoticeKind::Failing as usize].renew();
+            self.budgets[session].of(EventKind::VenueUnavailable).renew();
         }
         missed.swap(is_missed, Ordering::Relaxed)
     }
@@ -111,11 +73,12 @@ pub(super) struct Begun {
 }
 
 impl Gateway {
-    /// Leaves a line about an upstream session.
-    pub(super) fn notice(&self, upstream: &Upstream, kind: NoticeKind, what: fmt::Arguments<'_>) {
+    /// Leaves an event about an upstream session.
+    pub(super) fn notice(&self, upstream: &Upstream, kind: EventKind, what: fmt::Arguments<'_>) {
         let (common, worker) = (&self.common, self.worker);
-        let line = || format!("venue {}, worker {worker}: {what}", common.venues[upstream.venue]);
-        if !common.notices.tell(upstream.index, kind, time::now().as_nanos(), line) {
+        let event =
+            || Event::new(kind, what.to_string()).at_venue(&common.venues[upstream.venue]).at_worker(worker);
+        if !common.notices.tell(upstream.index, kind, time::now().as_nanos(), event) {
             self.counters.lines_left_out.add(1);
         }
     }
@@ -149,11 +112,11 @@ impl Gateway {
         }
         self.common.notices.miss(upstream.index, true);
         if was_up {
-            self.notice(upstream, NoticeKind::Lost, format_args!("the session is lost: {ended}"));
+            self.notice(upstream, EventKind::VenueLost, format_args!("the session is lost: {ended}"));
         } else {
             let what = format_args!("there is no session: {ended}; the gateway goes on trying");
             let is_uncounted = matches!(ended, Ended::Uncounted);
-            let kind = if is_uncounted { NoticeKind::Uncounted } else { NoticeKind::Failing };
+            let kind = if is_uncounted { EventKind::VenueUncounted } else { EventKind::VenueUnavailable };
             self.notice(upstream, kind, what);
         }
     }
@@ -161,11 +124,11 @@ impl Gateway {
     /// Reports that a session is back, and how many unanswered messages are resent in it.
     pub(super) fn tell_up(&self, upstream: &Upstream, again: u64) {
         if self.common.notices.miss(upstream.index, false) {
-            self.notice(upstream, NoticeKind::Back, format_args!("the session is back"));
+            self.notice(upstream, EventKind::VenueBack, format_args!("the session is back"));
         }
         if again > 0 {
             let what = format_args!("{again} orders, cancels and changes without an answer are sent again");
-            self.notice(upstream, NoticeKind::Resent, what);
+            self.notice(upstream, EventKind::OrdersResent, what);
         }
     }
 
@@ -175,7 +138,7 @@ impl Gateway {
             "{messages} messages are missing: of session {session} the exchange gives what comes from {next} on, and \
              what it said before is not known"
         );
-        self.notice(upstream, NoticeKind::Gap, what);
+        self.notice(upstream, EventKind::MessagesMissing, what);
     }
 
     /// Reports a malformed message of an exchange.
@@ -183,7 +146,7 @@ impl Gateway {
     pub(super) fn tell_malformed(&self, upstream: &Upstream, sequence: u64, payload: &[u8]) {
         let Err(error) = Outbound::decode(payload) else { return };
         let what = format_args!("message {sequence} of the exchange is passed over: {error}");
-        self.notice(upstream, NoticeKind::Malformed, what);
+        self.notice(upstream, EventKind::VenueMessageMalformed, what);
     }
 
     /// Reports that an unknown order was traded, or that such a trade was broken. No client is informed.
@@ -197,14 +160,14 @@ impl Gateway {
                     "an execution of {shares} shares of order {order}, which is not known (trade {trade}): the journal \
                      has it, and no client"
                 );
-                self.notice(upstream, NoticeKind::Unknown, what);
+                self.notice(upstream, EventKind::TradeUnknown, what);
             }
             Outbound::BrokenTrade(broken) => {
                 let (order, trade) = (broken.user_ref_num, broken.match_number);
                 let what = format_args!(
                     "trade {trade} of order {order}, which is not known, is broken: the journal has it, and no client"
                 );
-                self.notice(upstream, NoticeKind::Unknown, what);
+                self.notice(upstream, EventKind::TradeUnknown, what);
             }
             _ => {}
         }
@@ -223,32 +186,34 @@ impl Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::orders::Pace;
 
     #[test]
     fn each_kind_of_each_session_has_a_line_a_second_and_what_is_left_out_is_told() {
         let notices = Notices::new(2);
-        let lines = notices.lines().take().expect("nobody has it");
+        let events = notices.events().take().expect("nobody has it");
         let told = [
-            (0, NoticeKind::Lost, 5),
-            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
-            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS - 1),
-            (0, NoticeKind::NewSession, 6),
-            (1, NoticeKind::Lost, 6),
-            (0, NoticeKind::Lost, 5 + Budget::EVERY_NS),
-            (2, NoticeKind::Lost, 7),
+            (0, EventKind::VenueLost, 5),
+            (0, EventKind::VenueLost, 4 + Pace::SECOND_NS),
+            (0, EventKind::VenueLost, 4 + Pace::SECOND_NS),
+            (0, EventKind::VenueSessionNew, 6),
+            (1, EventKind::VenueLost, 6),
+            (0, EventKind::VenueLost, 5 + Pace::SECOND_NS),
+            (2, EventKind::VenueLost, 7),
         ]
         .map(|(session, kind, now_ns)| {
-            notices.tell(session, kind, now_ns, || format!("{session}: {kind:?} at {now_ns}"))
+            notices
+                .tell(session, kind, now_ns, || Event::new(kind, format!("{session}: {kind:?} at {now_ns}")))
         });
         assert_eq!(told, [true, false, false, true, true, true, false]);
-        let found: Vec<String> = lines.try_iter().collect();
+        let found: Vec<String> = events.try_iter().map(|event| event.to_string()).collect();
         assert_eq!(
             found,
             [
-                "0: Lost at 5",
-                "0: NewSession at 6",
-                "1: Lost at 6",
-                "0: Lost at 1000000005; 2 lines like this one were left out before"
+                "0: VenueLost at 5",
+                "0: VenueSessionNew at 6",
+                "1: VenueLost at 6",
+                "0: VenueLost at 1000000005; 2 lines like this one were left out before"
             ]
         );
     }
@@ -256,11 +221,14 @@ mod tests {
     #[test]
     fn that_a_session_cannot_be_had_is_told_once_a_minute_and_at_once_when_it_is_lost_again() {
         let notices = Notices::new(1);
-        let tell = |now_ns| notices.tell(0, NoticeKind::Failing, now_ns, String::new);
+        let tell = |now_ns| {
+            let kind = EventKind::VenueUnavailable;
+            notices.tell(0, kind, now_ns, || Event::new(kind, ""))
+        };
         assert!(!notices.miss(0, true), "nobody was told before");
-        assert_eq!([tell(1), tell(2), tell(FAILING_EVERY_NS)], [true, false, false]);
+        assert_eq!([tell(1), tell(2), tell(59 * Pace::SECOND_NS)], [true, false, false]);
         assert!(notices.miss(0, true));
-        assert!(!tell(FAILING_EVERY_NS));
+        assert!(!tell(59 * Pace::SECOND_NS));
         assert!(notices.miss(0, false) && !notices.miss(0, false));
         assert!(tell(3));
     }

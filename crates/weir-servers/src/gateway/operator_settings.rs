@@ -12,6 +12,7 @@ use super::{
     controls::{Change, Controls},
     limit_sources::{LimitStatus, shown, time},
 };
+use crate::orders::{Event, EventKind};
 
 /// Most lines about limits at a start.
 const LIMIT_LINES_MAX: usize = 1000;
@@ -67,13 +68,13 @@ impl GatewayControl {
         self.shared.commander.change(id, &Change::reset_limits(account, names)?)
     }
 
-    /// Lines for operators when a gateway has started: the settings in the journal that its configuration does not
-    /// show.
-    pub fn lines_at_start(&self) -> Vec<String> {
+    /// Events when a gateway has started: the settings in the journal that its configuration does not show.
+    pub fn events_at_start(&self) -> Vec<Event> {
         let controls = self.shared.commander.controls().clone();
-        let mut lines: Vec<String> = killed_line(&self.killed()).into_iter().collect();
-        lines.extend(limit_lines(&controls, |account| self.name_of(account)));
-        lines
+        let killed = killed_line(&self.killed()).map(|line| Event::new(EventKind::KillSwitchOn, line));
+        let limits = limit_lines(&controls, |account| self.name_of(account));
+        let limits = limits.into_iter().map(|line| Event::new(EventKind::LimitOverride, line));
+        killed.into_iter().chain(limits).collect()
     }
 
     pub(super) fn name_of(&self, account: AccountId) -> String {

@@ -58,8 +58,8 @@ use crate::{
     journal::Level,
     metrics::{DRAINING, JOURNAL_FAILED, journal_trouble},
     orders::{
-        AccountConfig, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery, SessionStore,
-        recover_with_removed,
+        AccountConfig, Event, EventKind, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery,
+        SessionStore, recover_with_removed,
     },
 };
 
@@ -232,10 +232,10 @@ impl Prepared {
         Ok(Self { shared, inits, recovery })
     }
 
-    /// The configuration of the sessions underneath; their operator lines are merged with the gateway's.
+    /// The configuration of the sessions underneath; their events are merged with the gateway's.
     pub(super) fn orders_config(&self) -> OrdersConfig {
-        let lines = self.shared.common.notices.lines().clone();
-        OrdersConfig { lines, ..orders_config(&self.shared.config) }
+        let events = self.shared.common.notices.events().clone();
+        OrdersConfig { events, ..orders_config(&self.shared.config) }
     }
 
     /// The initial state of the sessions, and a function that creates each worker's part once.
@@ -292,7 +292,8 @@ fn read_journals(
         if !config.expire_unreachable {
             return Err(invalid(unreachable_orders::refusal(&recovered.stranded, config)));
         }
-        common.notices.lines().leave(unreachable_orders::notice(&recovered.stranded, config));
+        let text = unreachable_orders::notice(&recovered.stranded, config);
+        common.notices.events().leave(Event::new(EventKind::OrdersExpired, text));
     }
     Ok((recovery, recovered))
 }
@@ -747,13 +748,13 @@ impl GatewayControl {
         {
             line.push_str(&format!("; the journal has no record of this: {reason}"));
         }
-        self.shared.common.notices.lines().leave(line);
+        self.shared.common.notices.events().leave(Event::new(EventKind::Operator, line));
     }
 
-    /// Lines for operators, as they occur: for example about lost sessions with exchanges. They are few, and some are
-    /// lost if they are not taken. Available once.
-    pub fn notices(&self) -> Option<Receiver<String>> {
-        self.orders.lines()
+    /// Events for operators, as they occur: for example about lost sessions with exchanges. Some are lost if they are
+    /// not taken. Available once.
+    pub fn events(&self) -> Option<Receiver<Event>> {
+        self.orders.events()
     }
 
     /// Starts draining: the session with clients can be joined again after the next start.

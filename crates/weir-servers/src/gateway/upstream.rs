@@ -42,9 +42,8 @@ use weir_trading::{AccountId, Origin};
 
 use super::{
     backoff::Backoff,
-    config::{VenueConfig, WORKERS_MAX},
+    config::WORKERS_MAX,
     hop_latency::Hop,
-    notices::NoticeKind,
     outstanding::{OutstandingOrders, Sending, traded_order},
     unsolicited_cancels::Untold,
     upstream_login::{Doubtful, Joining},
@@ -52,6 +51,7 @@ use super::{
     worker_message::{MESSAGE_BYTES_MAX, home_record, pack_sequence, sent_key, session_key},
 };
 use crate::journal::Lsn;
+use crate::orders::EventKind;
 
 use mass_cancel::PendingMassCancel;
 pub(super) use operator_cancel::Cancelling;
@@ -77,18 +77,6 @@ pub(super) struct Login {
     pub(super) username: Name<6>,
     pub(super) password: Name<10>,
     pub(super) timing: Timing,
-}
-
-impl Login {
-    /// The login of a worker.
-    pub(super) fn new(venue: &VenueConfig, worker: usize) -> Self {
-        Self {
-            address: venue.address.clone(),
-            username: venue.usernames[worker],
-            password: venue.password,
-            timing: venue.timing,
-        }
-    }
 }
 
 /// Identifies a session.
@@ -641,7 +629,7 @@ impl Upstream {
             // A trade is valid even after an error: the client is informed, and a line reports it.
             gateway.counters.overfills.add(1);
             let what = format_args!("the exchange has executed more shares of an order than were left of it");
-            gateway.notice(self, NoticeKind::Overfill, what);
+            gateway.notice(self, EventKind::Overfill, what);
         }
         if answer.sent_ns > 0 {
             gateway.record(Hop::Upstream, now.as_nanos().saturating_sub(answer.sent_ns));

@@ -66,6 +66,19 @@ pub(crate) struct JournalLook {
     pub(crate) files_left: Option<u64>,
 }
 
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskChange {
+    /// The disk does not answer this worker.
+    Stalled(u16),
+    /// It answers again.
+    Answers(u16),
+    /// There is room for few more files.
+    Scarce,
+    /// There is room again.
+    HasRoom,
+}
+
 /// Turns looks into lines: one when something begins, and one when it is over.
 #[derive(Debug, Default)]
 pub(crate) struct JournalWatch {
@@ -76,8 +89,8 @@ pub(crate) struct JournalWatch {
 }
 
 impl JournalWatch {
-    /// Lines for operators.
-    pub(crate) fn look(&mut self, seen: &JournalLook) -> Vec<String> {
+    /// What has changed, in words.
+    pub(crate) fn look(&mut self, seen: &JournalLook) -> Vec<(DiskChange, String)> {
         let mut lines = Vec::new();
         self.stalled_ns.retain(|worker, longest_ns| match seen.waiting_ns.get(worker) {
             // Its failure has a line.
@@ -88,40 +101,42 @@ impl JournalWatch {
             }
             Some(_) => {
                 let seconds = *longest_ns / 1_000_000_000;
-                lines.push(format!(
-                    "worker {worker}: the journal's disk answers again, after {seconds} s or more; what waited goes on"
-                ));
+                let text = format!(
+                    "the journal's disk answers again, after {seconds} s or more; what waited goes on"
+                );
+                lines.push((DiskChange::Answers(*worker), text));
                 false
             }
         });
         for (worker, waiting_ns) in &seen.waiting_ns {
             if *waiting_ns >= JournalStats::STALLED_NS && !self.stalled_ns.contains_key(worker) {
                 self.stalled_ns.insert(*worker, *waiting_ns);
-                lines.push(format!(
-                    "worker {worker}: {}; orders and answers wait for it, the kill switch does not",
-                    stalled(*waiting_ns)
-                ));
+                let stalled = stalled(*waiting_ns);
+                let text = format!("{stalled}; orders and answers wait for it, the kill switch does not");
+                lines.push((DiskChange::Stalled(*worker), text));
             }
         }
         lines.extend(seen.files_left.and_then(|files_left| self.look_at_room(files_left)));
         lines
     }
 
-    fn look_at_room(&mut self, files_left: u64) -> Option<String> {
+    fn look_at_room(&mut self, files_left: u64) -> Option<(DiskChange, String)> {
         let is_scarce = files_left <= JournalStats::FILES_SCARCE;
         match self.reported {
             None if is_scarce => {
                 self.reported = Some(files_left);
-                Some(scarce(files_left))
+                Some((DiskChange::Scarce, scarce(files_left)))
             }
             Some(before) if is_scarce && files_left < before => {
                 self.reported = Some(files_left);
-                Some(scarce(files_left))
+                Some((DiskChange::Scarce, scarce(files_left)))
             }
             // One more, so that a disk at the limit has one line.
             Some(_) if files_left > JournalStats::FILES_SCARCE + 1 => {
                 self.reported = None;
-                Some(format!("the journal's disk has room for {files_left} more files of each worker again"))
+                let text =
+                    format!("the journal's disk has room for {files_left} more files of each worker again");
+                Some((DiskChange::HasRoom, text))
             }
             _ => None,
         }
@@ -159,16 +174,19 @@ mod tests {
         let lines = watch.look(&waiting(&[(0, 0), (1, 2)]));
         assert_eq!(
             lines,
-            [
-                "worker 1: the journal's disk has not answered for 2 s; orders and answers wait for it, the kill switch \
-              does not"
-            ]
+            [(
+                DiskChange::Stalled(1),
+                "the journal's disk has not answered for 2 s; orders and answers wait for it, the kill switch does not"
+                    .to_owned()
+            )]
         );
         assert!(watch.look(&waiting(&[(0, 0), (1, 30)])).is_empty());
         let lines = watch.look(&waiting(&[(0, 5), (1, 0)]));
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].starts_with("worker 1: the journal's disk answers again, after 30 s"), "{lines:?}");
-        assert!(lines[1].starts_with("worker 0: the journal's disk has not answered for 5 s"), "{lines:?}");
+        assert_eq!(lines[0].0, DiskChange::Answers(1));
+        assert!(lines[0].1.starts_with("the journal's disk answers again, after 30 s"), "{lines:?}");
+        assert_eq!(lines[1].0, DiskChange::Stalled(0));
+        assert!(lines[1].1.starts_with("the journal's disk has not answered for 5 s"), "{lines:?}");
         assert!(
             watch.look(&waiting(&[(1, 0)])).is_empty(),
             "the other one has failed, which has its own line"
@@ -181,7 +199,7 @@ mod tests {
         let mut watch = JournalWatch::default();
         let mut look = |files_left| {
             let lines = watch.look(&JournalLook { files_left: Some(files_left), ..JournalLook::default() });
-            lines.first().map(|line| line[..line.find(" more").unwrap_or_default()].to_owned())
+            lines.first().map(|(_, line)| line[..line.find(" more").unwrap_or_default()].to_owned())
         };
         let line = |files: u64| Some(format!("the journal's disk has room for {files}"));
         let seen = [9, 3, 2, 2, 1, 2, 1, 0, 3, 2, 4, 5, 1].map(&mut look);

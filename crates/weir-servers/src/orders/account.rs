@@ -10,8 +10,8 @@ use weir_trading::{AccountId, TokenBucket, UserRefNums};
 
 use super::{
     counters::AccountCells,
+    events::Budget,
     known_numbers::KnownNumbers,
-    lines::Budget,
     recovery::Recovery,
     retransmit::{Mark, RetransmitBuffer},
     session::Session,

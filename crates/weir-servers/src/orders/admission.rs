@@ -92,9 +92,9 @@ impl Drop for Permit {
 }
 
 /// The address of a socket's peer, if it is an Internet address.
-pub(super) fn peer(socket: impl AsFd) -> Option<IpAddr> {
+pub(super) fn peer(socket: impl AsFd) -> Option<SocketAddr> {
     let name = rustix::net::getpeername(socket).ok()??;
-    SocketAddr::try_from(name).ok().map(|address| address.ip())
+    SocketAddr::try_from(name).ok()
 }
 
 #[cfg(test)]

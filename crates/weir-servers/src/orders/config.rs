@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
-use super::{lines::Lines, login_attempts::LoginLimits, password_verifier};
+use super::{events::Events, login_attempts::LoginLimits, password_verifier};
 use crate::journal::{
     Level, SEGMENT_BYTES_DEFAULT,
     faults::{Operation, Verdict},
@@ -84,8 +84,8 @@ pub struct OrdersConfig {
     /// Converts an instant of the engine's clock to nanoseconds since 1970, for time stamps only; `None`: the
     /// kernel's clock.
     pub wall_clock: Option<fn(Instant) -> u64>,
-    /// Where workers leave lines for operators: that a journal has failed, and the application's lines.
-    pub lines: Lines,
+    /// Where workers leave events for operators, and the application does.
+    pub events: Events,
     /// `GATEWAY` or `EXCHANGE`.
     pub node: &'static str,
 }
@@ -115,7 +115,7 @@ impl OrdersConfig {
             on_panic: Some(|| std::process::abort()),
             journal_faults: None,
             wall_clock: None,
-            lines: Lines::default(),
+            events: Events::default(),
             node: "EXCHANGE",
         }
     }

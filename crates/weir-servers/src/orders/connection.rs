@@ -5,7 +5,7 @@ mod greeting;
 
 use std::{
     future::{Future, poll_fn},
-    net::IpAddr,
+    net::SocketAddr,
     pin::pin,
     rc::Rc,
     task::Poll,
@@ -30,6 +30,7 @@ use super::{
     Application, CutOff, LastEnding,
     account::Slot,
     admission,
+    connection_events::{self, note_refused},
     counters::AccountCells,
     session::{End, Next, Session},
     store::SessionStore,
@@ -63,37 +64,36 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let store = worker.store().await;
     let began = store.tick();
-    let Some((stream, address)) = introduce(&store, stream) else { return };
-    let permit = match store.shared.admission.admit(address) {
+    let Some((stream, peer)) = introduce(&store, stream) else { return };
+    let permit = match store.shared.admission.admit(peer.map(|peer| peer.ip())) {
         Ok(permit) => permit,
-        Err(limit) => return store.counters().count_login(limit.label()),
+        Err(limit) => return note_refused(&store, None, peer, limit.label()),
     };
-    let Some(arrival) = greet(&store, stream, address, began).await else { return };
+    let Some(arrival) = greet(&store, stream, peer, began).await else { return };
     drop(permit);
     let home = store.home_of(arrival.account);
     if home == store.worker() {
         join(store, arrival).await;
     } else {
-        let (account, address) = (arrival.account, arrival.address);
         // A connection that fails while it moves has ended.
+        let (name, peer) = (arrival.login.username, arrival.peer);
         let Ok(arrival) = arrival.pack().await else { return };
         if !store.shared.send(home, arrival) {
-            store.counters().count_login("home_busy");
-            store.note_ending(account, LastEnding::Refused("home_busy"), address);
+            note_refused(&store, Some(name), peer, "home_busy");
         }
     }
 }
 
 /// The address of the connection. Its socket gets the send buffer size of an order session.
-fn introduce(store: &SessionStore, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
+fn introduce(store: &SessionStore, stream: Stream) -> Option<(Stream, Option<SocketAddr>)> {
     if store.shared.is_local {
         return Some((stream, None));
     }
     let socket = stream.into_descriptor().ok()?;
-    let address = admission::peer(&socket);
+    let peer = admission::peer(&socket);
     // If the kernel refuses, its maximum is smaller, which is fine too.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, KERNEL_SEND_BYTES);
-    Some((Stream::from_descriptor(socket).ok()?, address))
+    Some((Stream::from_descriptor(socket).ok()?, peer))
 }
 
 /// The only packet of a connection that is refused.
@@ -121,13 +121,12 @@ async fn linger(stream: &Stream) {
 
 /// Connects a client with a valid password to its account, on the account's home, and serves it to its end.
 pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
-    let Arrival { socket: stream, account, login, address, rest } = arrival;
+    let Arrival { socket: stream, peer, account, login, rest } = arrival;
     let slot = store.slot(account);
-    let next = match place(&store, slot, &login).await {
+    let next = match place(&store, slot, &login, peer).await {
         Ok(next) => next,
         Err(label) => {
-            store.counters().count_login(label);
-            store.note_ending(account, LastEnding::Refused(label), address);
+            note_refused(&store, Some(login.username), peer, label);
             return refuse(stream, LoginReject::SessionNotAvailable).await;
         }
     };
@@ -141,7 +140,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     LoginAccepted { session: store.shared.session, next_sequence }.encode(&mut frame);
     let mut rules = ServerSession::new(now.as_nanos(), store.shared.config.timing);
     rules.accepted(now.as_nanos(), login.heartbeat_timeout_ms);
-    let session = Session::new(stream, rules, next);
+    let session = Session::new(stream, peer, rules, next);
     enter(&store, slot, &session, &frame, now);
     application.on_login(account);
     let mut connection = Connection {
@@ -175,8 +174,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
         store.room().await;
     }
     leave(&store, slot);
-    store.note_ending(account, ending.as_last(), address);
-    count_ending(&store, ending);
+    note_ending(&store, account, peer, ending);
     application.on_disconnect(account);
     if is_told {
         linger(&session.stream).await;
@@ -185,11 +183,16 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
 }
 
 /// The client's position in the stream; otherwise the reason for a refusal.
-async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Result<Next, &'static str> {
+async fn place(
+    store: &SessionStore,
+    slot: &Slot,
+    login: &LoginRequest,
+    peer: Option<SocketAddr>,
+) -> Result<Next, &'static str> {
     if !login.session.is_blank() && !login.session.eq_ignore_case(&store.shared.session) {
         return Err("other_session");
     }
-    vacate(store, slot).await?;
+    vacate(store, slot, peer).await?;
     if !store.account(slot.account).has_login() {
         // It was removed after the check of the password.
         return Err("removed");
@@ -213,13 +216,16 @@ async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Resul
 }
 
 /// Waits until the account has no connection, if a second one may replace the first.
-async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
+async fn vacate(store: &SessionStore, slot: &Slot, peer: Option<SocketAddr>) -> Result<(), &'static str> {
     let until = time::now() + Duration::from_nanos(store.shared.config.timing.login_ns);
     let mut deadline = ConnectionTimer::new();
     loop {
         let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
         if !store.account(slot.account).takeover() {
             return Err("occupied");
+        }
+        if session.requested_end().is_none() {
+            connection_events::tell_takeover(store, slot.account, session.peer, peer);
         }
         session.end(End::CutOff(CutOff::TakenOver));
         drop(session);
@@ -235,6 +241,7 @@ fn enter(store: &SessionStore, slot: &Slot, session: &Rc<Session>, accepted: &[u
     let cells = &store.shared.cells[slot.account.0 as usize];
     let counters = store.counters();
     counters.count_login("accepted");
+    connection_events::tell_login(store, slot.account, session.peer);
     counters.sessions_open.add(1);
     store.sessions_open.set(store.sessions_open.get() + 1);
     cells.state.set(AccountCells::LIVE);
@@ -271,13 +278,16 @@ fn leave(store: &SessionStore, slot: &Slot) {
     store.session_left.notify_all();
 }
 
-fn count_ending(store: &SessionStore, ending: Ending) {
+/// Counts and reports that a connection has ended.
+fn note_ending(store: &SessionStore, account: AccountId, peer: Option<SocketAddr>, ending: Ending) {
     match ending {
         Ending::HeartbeatTimeout => store.counters().heartbeat_timeouts.add(1),
         Ending::CutOff(CutOff::Slow) => store.counters().slow_consumers.add(1),
         Ending::Broken(label) => store.counters().count_protocol_error(label),
         Ending::Gone | Ending::Drained | Ending::CutOff(_) => {}
     }
+    store.note_ending(account, ending.as_last(), peer.map(|peer| peer.ip()));
+    connection_events::tell_ending(store, account, peer, ending.words());
 }
 
 /// In a drain: sends everything that waits for the client, and the end of the session if it has ended.
@@ -356,6 +366,21 @@ impl Ending {
             Self::CutOff(CutOff::Operator) => LastEnding::Operator,
             Self::CutOff(CutOff::JournalFailed) => LastEnding::JournalFailed,
             Self::Drained => LastEnding::Drained,
+        }
+    }
+
+    /// A label, and the same in words.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Gone => ("left", "the client has left"),
+            Self::Broken(label) => (label, "the client broke the protocol"),
+            Self::HeartbeatTimeout => ("silent", "the client was silent"),
+            Self::Drained => ("drained", "the server drains"),
+            Self::CutOff(CutOff::TakenOver) => ("taken_over", "another login has taken its place"),
+            Self::CutOff(CutOff::Slow) => ("slow", "the client does not take its messages"),
+            Self::CutOff(CutOff::Unwanted) => ("cut_off", "the server has cut it off"),
+            Self::CutOff(CutOff::Operator) => ("operator", "an operator has ended it"),
+            Self::CutOff(CutOff::JournalFailed) => ("journal_failed", "the journal has failed"),
         }
     }
 }

@@ -51,11 +51,12 @@ mod clock;
 mod config;
 pub(crate) mod config_file;
 mod connection;
+mod connection_events;
 mod counters;
 mod described;
+mod events;
 mod known_numbers;
 mod last_endings;
-mod lines;
 mod login_attempts;
 mod password_verifier;
 mod records;
@@ -79,8 +80,8 @@ pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo
 pub use config_file::{ConfigError, ConfigErrors};
 pub use counters::NodeCounters;
 pub use described::{Described, FieldValue, is_answer};
+pub use events::{Event, EventKind, Events};
 pub use last_endings::{Ended, LastEnding};
-pub use lines::Lines;
 pub use login_attempts::{LoginLimits, LoginLock};
 pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
@@ -92,8 +93,10 @@ pub use store::SessionStore;
 #[cfg(test)]
 pub(crate) use described::test_payloads;
 pub(crate) use described::{MESSAGES, SESSION_KINDS, UpstreamPlace, describe_session_record, of_outbound};
+pub(crate) use events::Budgets;
+#[cfg(test)]
+pub(crate) use events::Pace;
 pub(crate) use known_numbers::KnownNumbers;
-pub(crate) use lines::Budget;
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this

@@ -30,10 +30,11 @@ use super::{
     config::ACCOUNTS_MAX,
     connection,
     counters::{AccountCells, NUMBER_USED_BEFORE, PROTOCOL_ERRORS_MAX},
+    events::{Event, EventKind},
     recover,
     worker::{OrdersState, ServerShape, Worker, session_name},
 };
-use crate::journal::watch::{DiskRoom, JournalLook, JournalWatch};
+use crate::journal::watch::{DiskChange, DiskRoom, JournalLook, JournalWatch};
 
 /// How long the sessions of a [`LocalOrders`] may take to end.
 const LOCAL_DRAIN_LIMIT: Duration = Duration::from_secs(20);
@@ -274,9 +275,9 @@ impl OrdersControl {
         added.iter().for_each(|config| _ = accounts.add(config));
     }
 
-    /// Lines for operators, as they occur. They are few, and some are lost if they are not taken. Available once.
-    pub fn lines(&self) -> Option<mpsc::Receiver<String>> {
-        self.shared.config.lines.take()
+    /// Events for operators, as they occur. Some are lost if they are not taken. Available once.
+    pub fn events(&self) -> Option<mpsc::Receiver<Event>> {
+        self.shared.config.events.take()
     }
 
     /// Starts to watch the disk of the journals. `None`: there is no journal.
@@ -317,6 +318,8 @@ impl OrdersControl {
         if self.is_draining.swap(true, Ordering::SeqCst) {
             return Err("a drain is under way, after which the session can be joined again".into());
         }
+        let text = format!("session {session} ends; the next start has the next one");
+        self.shared.config.events.leave(Event::new(EventKind::SessionEnd, text));
         self.shared.ends_session.store(true, Ordering::SeqCst);
         self.begin_drain();
         Ok(())
@@ -327,6 +330,8 @@ impl OrdersControl {
     /// informed.
     pub fn drain(&self) {
         if !self.is_draining.swap(true, Ordering::SeqCst) {
+            let text = format!("the server drains; {}", self.shared.next_start());
+            self.shared.config.events.leave(Event::new(EventKind::Drain, text));
             self.begin_drain();
         }
     }
@@ -410,8 +415,8 @@ pub struct JournalsWatch {
 }
 
 impl JournalsWatch {
-    /// Lines for operators: that a disk has stalled, works again, or is nearly full. Call it every second.
-    pub fn look(&mut self) -> Vec<String> {
+    /// Events for operators: that a disk has stalled, works again, or is nearly full. Call it every second.
+    pub fn look(&mut self) -> Vec<Event> {
         let now = monotonic();
         let journals = self.shared.journals();
         let works = journals.iter().filter(|journal| !journal.is_failed());
@@ -419,7 +424,17 @@ impl JournalsWatch {
             waiting_ns: works.map(|journal| (journal.worker(), journal.waiting_ns(now))).collect(),
             files_left: self.shared.room.get().and_then(|room| room.files_left(self.shared.workers)),
         };
-        self.watch.look(&seen)
+        let event = |(change, text): (DiskChange, String)| match change {
+            DiskChange::Stalled(worker) => {
+                Event::new(EventKind::JournalStalled, text).at_worker(worker.into())
+            }
+            DiskChange::Answers(worker) => {
+                Event::new(EventKind::JournalRecovered, text).at_worker(worker.into())
+            }
+            DiskChange::Scarce => Event::new(EventKind::DiskNearlyFull, text),
+            DiskChange::HasRoom => Event::new(EventKind::DiskHasRoom, text),
+        };
+        self.watch.look(&seen).into_iter().map(event).collect()
     }
 }
 

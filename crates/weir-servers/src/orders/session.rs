@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
+    net::SocketAddr,
     pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
@@ -13,7 +14,7 @@ use weir_proto::soup::ServerSession;
 use weir_trading::AccountId;
 
 use super::{
-    CutOff, connection::on_grid, lines::Budget, replay_sender, retransmit::Mark, store::SessionStore,
+    CutOff, connection::on_grid, events::Pace, replay_sender, retransmit::Mark, store::SessionStore,
 };
 
 /// Bytes given to a connection before it is checked whether the kernel has taken them. Further messages wait in the
@@ -48,6 +49,8 @@ pub(super) enum Next {
 /// A logged-in connection.
 pub(super) struct Session {
     pub(super) stream: Stream,
+    /// The address of the client.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) rules: RefCell<ServerSession>,
     flow: Cell<Flow>,
     next: Cell<Next>,
@@ -87,9 +90,15 @@ fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
 
 impl Session {
     /// Creates the session of a connection whose login was accepted. Its queue is empty.
-    pub(super) fn new(stream: Stream, rules: ServerSession, next: Next) -> Rc<Self> {
+    pub(super) fn new(
+        stream: Stream,
+        peer: Option<SocketAddr>,
+        rules: ServerSession,
+        next: Next,
+    ) -> Rc<Self> {
         Rc::new(Self {
             stream,
+            peer,
             rules: RefCell::new(rules),
             flow: Cell::new(Flow::Live),
             next: Cell::new(next),
@@ -188,7 +197,7 @@ impl Session {
         if now_ns < self.next_to_tell_ns.get() {
             return false;
         }
-        self.next_to_tell_ns.set(now_ns.saturating_add(Budget::EVERY_NS));
+        self.next_to_tell_ns.set(now_ns.saturating_add(Pace::SECOND_NS));
         self.number_to_tell.set(Some(number));
         true
     }

@@ -10,7 +10,7 @@ use std::{
 
 use weir_engine::{handoff::HandoffCounters, sync::Notify, time::Instant};
 use weir_proto::{
-    ouch::{self, ClientOrderId, Outbound},
+    ouch::{self, ClientOrderId, Outbound, reject_reason},
     soup::{self, Name, SEQUENCED},
 };
 use weir_trading::{AccountId, NumberVerdict};
@@ -19,8 +19,7 @@ use super::{
     AccountPlace, Application, ApplicationKind, CutOff, Ended, LastEnding, NodeCounters, Recovery, Waiting,
     account::{Account, Slot},
     clock::Clock,
-    last_endings::{NOT_AUTHORISED, in_words},
-    lines::Budget,
+    events::{Budget, Budgets, Event, EventKind},
     records,
     retransmit::Mark,
     session::{End, Session},
@@ -51,10 +50,9 @@ pub struct SessionStore {
     undurable: RefCell<VecDeque<Undurable>>,
     /// Accounts in one commit; kept to reuse its memory.
     touched: Cell<Vec<AccountId>>,
-    /// Rate limit for lines about clients that broke the protocol.
-    faults: Budget,
-    /// Rate limit for lines about logins that were refused for their passwords.
-    refusals: Budget,
+    /// Rate limits of events by kind, and of refused orders by reason: as many as there are reasons.
+    budgets: Budgets,
+    refusals: RefCell<BTreeMap<u16, Budget>>,
     /// Set when nothing can be acknowledged any more.
     failed: Cell<bool>,
     pub(super) draining: Cell<bool>,
@@ -110,8 +108,8 @@ impl SessionStore {
             frame: Cell::default(),
             undurable: RefCell::default(),
             touched: Cell::default(),
-            faults: Budget::default(),
-            refusals: Budget::default(),
+            budgets: Budgets::default(),
+            refusals: RefCell::default(),
             failed: Cell::new(false),
             draining: Cell::new(false),
             settled: Cell::new(false),
@@ -165,6 +163,7 @@ impl SessionStore {
     /// Refuses an order.
     pub fn reject(&self, account: AccountId, user_ref_num: u32, reason: u16, client_order_id: ClientOrderId) {
         self.counters.count_reject(reason);
+        self.tell_refused(account, user_ref_num, reason);
         let timestamp_ns = self.time_of_day_ns(self.now());
         self.emit_message(
             account,
@@ -546,8 +545,11 @@ impl SessionStore {
         }
         // A record that comes too late in a drain is not a disk failure.
         if !matches!(error, JournalError::Closed) {
-            let line = format!("worker {}: the journal has failed: {error}", self.worker);
-            self.shared.config.lines.leave(line);
+            let text = format!("the journal has failed: {error}");
+            self.shared
+                .config
+                .events
+                .leave(Event::new(EventKind::JournalFailed, text).at_worker(self.worker));
         }
         if let Some(journal) = &self.journal {
             journal.counters().failed();
@@ -569,43 +571,32 @@ impl SessionStore {
     #[cold]
     pub(super) fn note_fault(&self, account: AccountId, label: &'static str) {
         self.shared.protocol_errors.note(account, label);
-        let name = &self.account(account).name();
-        let line = || format!("worker {}: {name} broke the protocol and is cut off: {label}", self.worker);
-        let times = (self.now().as_nanos(), Budget::EVERY_NS);
-        self.faults.tell(&self.shared.config.lines, times, line);
+        let name = self.account(account).name();
+        let text = || format!("{name} broke the protocol and is cut off: {label}");
+        self.tell(EventKind::ProtocolBroken, || {
+            Event::new(EventKind::ProtocolBroken, text()).of_account(name).because(label)
+        });
     }
 
-    /// Handles a login with a wrong password, or of an unknown account: counts it, and leaves a line for operators.
+    /// Leaves an event of this worker, unless there were many of its kind shortly before.
+    pub(super) fn tell(&self, kind: EventKind, event: impl FnOnce() -> Event) {
+        let times = (self.now().as_nanos(), kind.pace());
+        let event = || event().at_worker(self.worker);
+        self.budgets.of(kind).tell(&self.shared.config.events, times, event);
+    }
+
+    /// Reports a refused order: one of each reason in a second.
     #[cold]
-    pub(super) fn note_refused(&self, name: &Name<6>, address: Option<IpAddr>, label: &'static str) {
-        self.counters.count_login(label);
-        let account = self.account_named(name);
-        if let Some(account) = account {
-            self.note_ending(account, LastEnding::Refused(label), address);
-        }
-        let line = || {
-            let from = address.map_or_else(String::new, |address| format!(" from {address}"));
-            let why = match (account, label) {
-                (None, NOT_AUTHORISED) => "there is no such account",
-                _ => in_words(label),
-            };
-            format!("worker {}: the login of \"{name}\"{from} is refused: {why}", self.worker)
+    fn tell_refused(&self, account: AccountId, number: u32, reason: u16) {
+        let (kind, label) = (EventKind::OrderRefused, reject_reason::name(reason));
+        let event = || {
+            let name = self.account(account).name();
+            let text = format!("order {number} of {name} is refused with 0x{reason:04X} ({label})");
+            Event::new(kind, text).at_worker(self.worker).of_account(name).because(label)
         };
-        let times = (self.now().as_nanos(), Budget::EVERY_NS);
-        self.refusals.tell(&self.shared.config.lines, times, line);
-    }
-
-    /// Logins of this name, or from this address, are locked from now on: leaves a line for operators. There is at most
-    /// one for each lock.
-    #[cold]
-    pub(super) fn note_locked(&self, name: &Name<6>, address: Option<IpAddr>) {
-        let from = address.map_or_else(String::new, |address| format!(" from {address}"));
-        let lock_s = self.shared.config.logins.lock.as_secs();
-        self.shared.config.lines.leave(format!(
-            "worker {}: logins of \"{name}\"{from} are locked for {lock_s} s after too many wrong passwords; `weir ctl \
-             unlock` ends that",
-            self.worker
-        ));
+        let mut refusals = self.refusals.borrow_mut();
+        let budget = refusals.entry(reason).or_default();
+        budget.tell(&self.shared.config.events, (self.now().as_nanos(), kind.pace()), event);
     }
 
     /// Ignores a message with this number. Usually it is a retransmission, and need not be reported. With a number of
@@ -621,11 +612,13 @@ impl SessionStore {
         self.counters.numbers_used_before.add(1);
         self.shared.cells[account.0 as usize].numbers_used_before.add(1);
         let now_ns = self.now().as_nanos();
-        let line = || {
-            let (name, why) = (&self.account(account).name(), why_ignored(slot));
-            format!("worker {}: {name} sends order number {number}, which {why}", self.worker)
+        let kind = EventKind::NumberUsedBefore;
+        let event = || {
+            let (name, why) = (self.account(account).name(), why_ignored(slot));
+            let text = format!("{name} sends order number {number}, which {why}");
+            Event::new(kind, text).at_worker(self.worker).of_account(name)
         };
-        slot.repeats.tell(&self.shared.config.lines, (now_ns, Budget::EVERY_NS), line);
+        slot.repeats.tell(&self.shared.config.events, (now_ns, kind.pace()), event);
         let session = slot.state.borrow().session.clone();
         if session.is_some_and(|session| session.note_ignored(number, now_ns)) {
             self.tell_ignored(slot);
@@ -640,15 +633,16 @@ impl SessionStore {
         if !slot.known.borrow_mut().fill(number) {
             return false;
         }
-        let line = || {
-            let (worker, name) = (self.worker, &self.account(account).name());
-            format!(
-                "worker {worker}: {name} sends order number {number}, which no journal has although it has higher \
-                 ones: it was never sent on, and is refused"
-            )
+        let kind = EventKind::NumberLost;
+        let event = || {
+            let name = self.account(account).name();
+            let text = format!(
+                "{name} sends order number {number}, which no journal has although it has higher ones: it was never \
+                 sent on, and is refused"
+            );
+            Event::new(kind, text).at_worker(self.worker).of_account(name)
         };
-        let times = (self.now().as_nanos(), Budget::EVERY_NS);
-        slot.repeats.tell(&self.shared.config.lines, times, line);
+        slot.repeats.tell(&self.shared.config.events, (self.now().as_nanos(), kind.pace()), event);
         true
     }
 

@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
     io,
-    net::IpAddr,
+    net::SocketAddr,
     os::fd::OwnedFd,
     pin::pin,
     rc::Rc,
@@ -54,10 +54,10 @@ const ARRIVALS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Arrival<S> {
     pub(super) socket: S,
+    /// The address of the client.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) account: AccountId,
     pub(super) login: LoginRequest,
-    /// Its address, if it has an Internet address.
-    pub(super) address: Option<IpAddr>,
     /// Bytes received behind the login.
     pub(super) rest: Vec<u8>,
 }
@@ -65,18 +65,18 @@ pub(super) struct Arrival<S> {
 impl Arrival<Stream> {
     /// Takes the connection out of this worker's runtime.
     pub(super) async fn pack(self) -> io::Result<Arrival<OwnedFd>> {
-        let Self { socket, account, login, address, mut rest } = self;
+        let Self { socket, peer, account, login, mut rest } = self;
         let (socket, received) = socket.into_parts().await?;
         rest.extend_from_slice(&received);
-        Ok(Arrival { socket, account, login, address, rest })
+        Ok(Arrival { socket, peer, account, login, rest })
     }
 }
 
 impl Arrival<OwnedFd> {
     /// Puts the connection into this worker's runtime.
     fn unpack(self) -> io::Result<Arrival<Stream>> {
-        let Self { socket, account, login, address, rest } = self;
-        Ok(Arrival { socket: Stream::from_descriptor(socket)?, account, login, address, rest })
+        let Self { socket, peer, account, login, rest } = self;
+        Ok(Arrival { socket: Stream::from_descriptor(socket)?, peer, account, login, rest })
     }
 }
 
@@ -220,6 +220,14 @@ impl OrdersState {
             {
                 thread::yield_now();
             }
+        }
+    }
+
+    /// What becomes of the session after a drain, in words.
+    pub(super) fn next_start(&self) -> &'static str {
+        match self.config.active_journal() {
+            Some(_) => "clients can join their session again after the next start",
+            None => "without a journal the session with clients ends",
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum CtlTask {
         /// Name of the session, as weir ctl sessions shows it
         name: String,
     },
-    /// Read the configuration file again: accounts, passwords, limits, routes, addresses of venues; all of it or nothing
+    /// Read the configuration file again: accounts, passwords, limits, routes, addresses of venues; all or nothing
     Reload,
     /// Show the sessions of clients and with exchanges, and why one is not open
     Sessions {

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use super::harness::{PATIENCE, Running, Said, expect_refusal, shown, socket_folder, weir};
+use super::harness::{PATIENCE, Running, Said, expect_refusal, shown, socket_folder, until, weir};
 
 /// A gateway's file with this list of accounts.
 fn file(upstream: &str, sockets: &str, accounts: &[&str]) -> String {
@@ -47,7 +47,13 @@ fn a_configuration_is_checked_without_a_start_and_reloaded_whole_or_not_at_all()
     );
     assert!(out.ends_with("the configuration is right\n"), "{out}");
 
-    let mut gateway = Running::weir(&["serve", "gateway", "--config", shown(&path), "--workers", "1"]);
+    let log = folder.join("events.log");
+    let log_flags = ["--log-format", "json", "--log-file", shown(&log)];
+    let gateway = ["serve", "gateway", "--config", shown(&path), "--workers", "1"];
+    let mut gateway = Running::weir(&[&gateway[..], &log_flags].concat());
+    let logged = |words: &str| {
+        until(words, || fs::read_to_string(&log).is_ok_and(|text| text.contains(words)));
+    };
     assert!(gateway.next_line().is_some_and(|line| line.starts_with("listening on ")));
     assert!(check().stdout.contains("a running gateway writes it (workers 0)"));
     let socket = folder.join("gateway.sock");
@@ -58,11 +64,10 @@ fn a_configuration_is_checked_without_a_start_and_reloaded_whole_or_not_at_all()
     expect_refusal(&reload(), 1, &["the gateway refuses: ", "gateway.toml:16: name"]);
     write(file(&upstream, &place, &["A"]).replace("level = \"os\"", "level = \"disk\""));
     gateway.signal(Signal::HUP);
-    let line = gateway.error_line_with("operator a signal: reload: ");
-    assert!(line.contains("journal: only a start changes it"), "{line}");
+    logged("operator a signal: reload: journal: only a start changes it");
     write(file(&upstream, &place, &["A"]));
     gateway.signal(Signal::HUP);
-    gateway.error_line_with("operator a signal: reload: done: accounts removed: B");
+    logged("\"event\":\"operator\",\"text\":\"operator a signal: reload: done: accounts removed: B\"");
     assert_eq!(weir(&["ctl", "--socket", shown(&socket), "drain"]).code, Some(0));
     assert_eq!(gateway.wait(PATIENCE), 0);
     let journal = format!("{place}/journal");

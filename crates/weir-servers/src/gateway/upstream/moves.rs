@@ -3,7 +3,21 @@
 use weir_trading::AccountId;
 
 use super::{Login, Resume, Upstream};
-use crate::gateway::{outstanding::OutstandingOrders, unsolicited_cancels::Expiry, upstream_login::Joining};
+use crate::gateway::{
+    config::VenueConfig, outstanding::OutstandingOrders, unsolicited_cancels::Expiry, upstream_login::Joining,
+};
+
+impl Login {
+    /// The login of a worker.
+    pub(in crate::gateway) fn new(venue: &VenueConfig, worker: usize) -> Self {
+        Self {
+            address: venue.address.clone(),
+            username: venue.usernames[worker],
+            password: venue.password,
+            timing: venue.timing,
+        }
+    }
+}
 
 impl Upstream {
     /// While this is on, orders and cancels are refused as if the exchange were away.

@@ -5,12 +5,12 @@ use weir_proto::soup::Name;
 
 use super::{Ended, Upstream, mass_cancel::PendingMassCancel};
 use crate::gateway::{
-    notices::NoticeKind,
     outstanding::OutstandingOrders,
     unsolicited_cancels::Expiry,
     worker::Gateway,
     worker_message::{next_epoch, pack_sequence},
 };
+use crate::orders::EventKind;
 
 impl Upstream {
     /// The exchange has begun another session than the known one, if there is one. Its earlier messages in it concern
@@ -45,7 +45,7 @@ impl Upstream {
         let what = format_args!(
             "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
         );
-        gateway.notice(self, NoticeKind::NewSession, what);
+        gateway.notice(self, EventKind::VenueSessionNew, what);
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Upstream {
             let what = format_args!(
                 "{refused} orders were too old or are to be cancelled, and are refused instead of sent again"
             );
-            gateway.notice(self, NoticeKind::Stale, what);
+            gateway.notice(self, EventKind::OrdersStale, what);
         }
         self.expire(stale, self.epoch.get());
     }
@@ -106,7 +106,7 @@ impl Upstream {
         }
         let refused = late.iter().filter(|expiry| gateway.can_tell(expiry)).count();
         let what = format_args!("{refused} orders were too old when they could be sent, and are refused");
-        gateway.notice(self, NoticeKind::Stale, what);
+        gateway.notice(self, EventKind::OrdersStale, what);
         self.expire(late, self.epoch.get());
         until_ns
     }

@@ -1,6 +1,9 @@
 //! The beginning of a connection: its login, on the worker where it arrived.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use weir_engine::{
     net::Stream,
@@ -15,6 +18,7 @@ use super::{fault, refuse, say_last};
 use crate::{
     connection_timer::ConnectionTimer,
     orders::{
+        connection_events::{note_refused, tell_locked},
         last_endings::{LOCKED, NOT_AUTHORISED, THROTTLED},
         login_attempts::Admitted,
         password_verifier,
@@ -30,7 +34,7 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(250);
 pub(super) async fn greet(
     store: &SessionStore,
     stream: Stream,
-    address: Option<IpAddr>,
+    peer: Option<SocketAddr>,
     began: Instant,
 ) -> Option<Arrival<Stream>> {
     let config = &store.shared.config;
@@ -43,7 +47,7 @@ pub(super) async fn greet(
             Some(Ok(Some(lease))) => lease,
             Some(Ok(None) | Err(_)) => return None,
             None => {
-                store.counters().count_login("no_login");
+                note_refused(store, None, peer, "no_login");
                 return None;
             }
         };
@@ -59,24 +63,24 @@ pub(super) async fn greet(
     };
     let came = store.now();
     let account = store.account_named(&login.username);
-    let verdict = match admitted(store, address, account, until) {
+    let verdict = match admitted(store, peer.map(|peer| peer.ip()), account, until) {
         Ok(at) => {
             if at > came {
                 time::sleep_until(at).await;
             }
-            verify(store, (address, account), &login, (until, &mut deadline)).await
+            verify(store, (peer, account), &login, (until, &mut deadline)).await
         }
         Err(label) => Err(label),
     };
     match verdict {
-        Ok(account) => return Some(Arrival { socket: stream, account, login, address, rest }),
+        Ok(account) => return Some(Arrival { socket: stream, peer, account, login, rest }),
         Err(label @ (NOT_AUTHORISED | LOCKED | THROTTLED)) => {
-            store.note_refused(&login.username, address, label);
+            note_refused(store, Some(login.username), peer, label);
             // For a login that has waited, at once.
             time::sleep_until(came + REFUSAL_DELAY).await;
             refuse(stream, LoginReject::NotAuthorised).await;
         }
-        Err(label) => store.counters().count_login(label),
+        Err(label) => note_refused(store, Some(login.username), peer, label),
     }
     None
 }
@@ -98,10 +102,11 @@ fn admitted(
 /// Verifies the password of a login; the error is a label.
 async fn verify(
     store: &SessionStore,
-    (address, account): (Option<IpAddr>, Option<AccountId>),
+    (peer, account): (Option<SocketAddr>, Option<AccountId>),
     login: &LoginRequest,
     (until, deadline): (Instant, &mut ConnectionTimer),
 ) -> Result<AccountId, &'static str> {
+    let address = peer.map(|peer| peer.ip());
     let hash = store.shared.accounts.hash_for(account);
     let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
@@ -116,7 +121,7 @@ async fn verify(
         }
         (Some(Ok(_)), _) => {
             if attempts.failed(address, account, store.tick().as_nanos()) {
-                store.note_locked(&login.username, address);
+                tell_locked(store, login.username, peer);
             }
             Err(NOT_AUTHORISED)
         }

@@ -88,7 +88,7 @@ fn orders_of_a_session_that_is_over_expire_and_the_next_one_begins_with_the_firs
         println!("{driver}: {name}, {next}");
         let (venue, folder) = (Script::new(), Folder::new());
         let (gateway, mut trader) = with_open_orders(driver, &venue, &folder);
-        let notices = gateway.control().notices().expect("nobody has them");
+        let notices = gateway.control().events().expect("nobody has them");
         let mut session = look(&venue);
         session.let_in(name, next);
         session.answer_query(1);
@@ -459,7 +459,7 @@ fn what_an_exchange_says_about_a_trade_of_an_order_that_is_over_is_not_lost() {
         let starting = start();
         let mut session = venue.accept_session("DAY", 1, 41);
         let first = starting.join().expect("it starts");
-        let notices = first.control().notices().expect("nobody has them");
+        let notices = first.control().events().expect("nobody has them");
         let mut trader = Trader::login(&first, "C00001", 1);
         trader.send(&[order(1, 100)]);
         let raw = session.next();
@@ -483,7 +483,7 @@ fn what_an_exchange_says_about_a_trade_of_an_order_that_is_over_is_not_lost() {
         session.answer_query(42);
         session.say(&broken(41, 8));
         let second = starting.join().expect("it starts");
-        let notices = second.control().notices().expect("nobody has them");
+        let notices = second.control().events().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", expected);
         assert_eq!(next_trade(&mut trader, 1), ('B', 8));
         // An order that did not come from this gateway.
@@ -511,7 +511,7 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("DAY", 1, 1);
         let gateway = starting.join().expect("it starts");
-        let notices = gateway.control().notices().expect("nobody has them");
+        let notices = gateway.control().events().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order(1, 100)]);
         let raw = session.next();
@@ -550,7 +550,7 @@ fn a_session_that_the_journal_cannot_count_is_not_joined_and_the_way_out_is_told
         count_sessions(&folder);
         let config = strict(1, venue.address(), &folder);
         let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
-        let notices = gateway.control().notices().expect("nobody has them");
+        let notices = gateway.control().events().expect("nobody has them");
         let known = venue.accept();
         assert_eq!(known.login.session.as_str(), "FIRST");
         known.refuse(LoginReject::SessionNotAvailable);

@@ -52,7 +52,7 @@ pub fn rejected(trader: &mut Trader) -> (u32, u16) {
 
 /// The kill switch and the limit of the first account are shown wherever an operator looks.
 fn expect_shown(gateway: &GatewayServer, path: &Path) {
-    let lines = gateway.control().lines_at_start();
+    let lines: Vec<String> = gateway.control().events_at_start().iter().map(ToString::to_string).collect();
     let [killed, limited] = lines.as_slice() else { panic!("{lines:?}") };
     assert!(killed.starts_with("the kill switch is on for account C00001"), "{killed}");
     assert!(limited.starts_with("limit shares_max of account C00001 is 60 instead of off"), "{limited}");
@@ -176,12 +176,12 @@ fn a_stricter_limit_in_the_file_is_overridden_with_a_line_until_it_is_reset() {
             GatewayConfig { limits, ..strict(2, venue.address().clone(), &folder) }
         };
         let first = gateway(driver, 2, config(1000));
-        assert!(first.control().lines_at_start().is_empty());
+        assert!(first.control().events_at_start().is_empty());
         set(&first, None, serde_json::json!({"shares_max": 50}));
         end_gateway(first);
 
         let second = gateway(driver, 2, config(10));
-        let lines = second.control().lines_at_start();
+        let lines: Vec<String> = second.control().events_at_start().iter().map(ToString::to_string).collect();
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
         for part in
             ["limit shares_max of accounts without own limits is 50 instead of 10", "--reset shares_max"]
@@ -198,7 +198,7 @@ fn a_stricter_limit_in_the_file_is_overridden_with_a_line_until_it_is_reset() {
         end_gateway(second);
 
         let third = gateway(driver, 2, config(20));
-        assert!(third.control().lines_at_start().is_empty());
+        assert!(third.control().events_at_start().is_empty());
         assert_eq!(third.control().limits(None).map(|limits| limits.shares_max), Ok(Some(20)));
         end_gateway(third);
         end_exchange(venue);

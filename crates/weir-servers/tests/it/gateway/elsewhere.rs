@@ -163,7 +163,7 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
         );
 
         let (second, mut sessions) = start(driver, &venue, without(true), 3);
-        let notices = second.control().notices().expect("nobody has them");
+        let notices = second.control().events().expect("nobody has them");
         line_with(&notices, "have expired: order 1 of C00002 at DEMO (the account is not configured)");
         let cancels = [(); 2].map(|()| sessions[1].next()).map(|raw| (raw[0], inbound_user_ref_num(&raw)));
         assert_eq!(cancels, [(b'X', Some(1)), (b'X', Some(2))]);

@@ -135,7 +135,7 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         let path = folder.0.join("control.sock");
         let open = ControlSocket::bind(&path).expect("the path is free");
         let open = open.answer(second.control()).expect("a thread");
-        let notices = second.control().notices().expect("nobody has them");
+        let notices = second.control().events().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", 1);
         trader.send(&[order(1, 100)]);
         let message = "is not above 3, the last of an earlier session: it is ignored, and the next has to be \

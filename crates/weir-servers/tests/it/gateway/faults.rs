@@ -322,7 +322,7 @@ fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_wa
         other.accept_order(&sent);
         other.answer_query(3);
         let second = starting.join().expect("it starts");
-        let notices = second.control().notices().expect("nobody has them");
+        let notices = second.control().events().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", 1);
         expect_accepted(&mut trader, 1);
         expect_accepted(&mut trader, 3);

@@ -248,7 +248,7 @@ fn with_a_failed_journal_a_clients_cancel_is_said_again_and_nothing_is_said_to_h
         let mut session = venue.accept_session("DAY", 1, 41);
         let gateway = starting.join().expect("it starts");
         let control = gateway.control();
-        let notices = control.notices().expect("nobody has them");
+        let notices = control.events().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         for number in 1..=2 {
             trader.send(&[order(number, 100)]);

@@ -188,7 +188,7 @@ fn a_connection_that_an_operator_ends_and_a_login_that_is_refused_say_why() {
     let venue = exchange(driver, loopback());
     let gateway = gateway(driver, 2, GatewayConfig::demo(3, venue.address().clone()));
     let control = gateway.control();
-    let lines = control.notices().expect("nobody has them");
+    let lines = control.events().expect("nobody has them");
     let mut trader = Trader::login(&gateway, "C00002", 1);
     let wrong = control.disconnect("C00002", Some("OTHER00001")).expect_err("another session");
     assert!(wrong.contains("WEIRGW0001"), "{wrong}");
@@ -199,8 +199,8 @@ fn a_connection_that_an_operator_ends_and_a_login_that_is_refused_say_why() {
     let refused = Trader::try_password(&gateway, "C00003", "WRONG").expect("an answer");
     assert_eq!(refused.err(), Some(b'A'));
     let line = line_with(&lines, "is refused");
-    let expected = "the login of \"C00003\" from 127.0.0.1 is refused: wrong password";
-    assert!(line.contains(expected), "{line}");
+    assert!(line.contains("a login of C00003 from 127.0.0.1:"), "{line}");
+    assert!(line.ends_with("is refused: wrong password"), "{line}");
     let away = control.orders().away(AccountId(0), 10);
     let why: Vec<(u32, String)> =
         away.iter().map(|(account, ended)| (account.0, ended.what.to_string())).collect();
@@ -219,12 +219,12 @@ fn logins_with_wrong_passwords_are_locked_until_an_operator_ends_that() {
     let config = GatewayConfig { logins, ..GatewayConfig::demo(2, venue.address().clone()) };
     let gateway = gateway(driver, 2, config);
     let control = gateway.control();
-    let lines = control.notices().expect("nobody has them");
+    let lines = control.events().expect("nobody has them");
     let try_password =
         |name: &str, password: &str| Trader::try_password(&gateway, name, password).expect("an answer").err();
     assert_eq!([try_password("C00001", "WRONG"), try_password("C00001", "WORSE")], [Some(b'A'); 2]);
     let line = line_with(&lines, "are locked");
-    assert!(line.contains("logins of \"C00001\" from 127.0.0.1 are locked for 86400 s"), "{line}");
+    assert!(line.contains("logins of C00001 from 127.0.0.1 are locked for 86400 s"), "{line}");
     assert_eq!(try_password("C00001", "DEMO"), Some(b'A'), "it is not even verified");
     assert_eq!(try_password("C00002", "DEMO"), None, "another account");
     let locks = control.orders().login_locks();

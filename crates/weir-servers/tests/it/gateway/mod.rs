@@ -5,6 +5,7 @@ mod anew;
 mod changes;
 mod elsewhere;
 mod ending;
+mod events;
 mod faults;
 mod kill;
 mod limits;

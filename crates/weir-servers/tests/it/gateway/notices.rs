@@ -17,7 +17,7 @@ use weir_servers::{
         Level,
         faults::{Operation, Verdict},
     },
-    orders::{OrdersConfig, accounts_named},
+    orders::{Event, OrdersConfig, accounts_named},
 };
 
 use super::{
@@ -37,11 +37,11 @@ fn start(
     driver: Driver,
     venue: &Script,
     config: GatewayConfig,
-) -> (GatewayServer, Scripted, Receiver<String>) {
+) -> (GatewayServer, Scripted, Receiver<Event>) {
     let starting = std::thread::spawn(move || gateway(driver, 1, config));
     let session = venue.accept_session("DAY", 1, 1);
     let gateway = starting.join().expect("it starts");
-    let lines = gateway.control().notices().expect("nobody has them");
+    let lines = gateway.control().events().expect("nobody has them");
     (gateway, session, lines)
 }
 
@@ -133,7 +133,7 @@ fn a_client_that_breaks_the_protocol_is_told_of() {
         let (gateway, session, lines) = start(driver, &venue, strict(1, venue.address(), &folder));
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send_raw(b"?");
-        let line = line_with(&lines, "C00001");
+        let line = line_with(&lines, "broke the protocol");
         assert_eq!(line, "worker 0: C00001 broke the protocol and is cut off: ouch_unknown_type");
         drop((trader, session));
         end_gateway(gateway);
@@ -173,7 +173,7 @@ fn a_journal_that_fails_is_told_with_its_file_and_why_by_a_gateway_and_by_an_exc
         };
         let exchange =
             exchange::start(server(driver, 1), orders, Mode::EchoAccept).expect("the driver runs here");
-        let told = exchange.control().lines().expect("nobody has them");
+        let told = exchange.control().events().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let login = Trader::login_at(exchange.address(), "", "C00001", 1);
         let mut client = login.expect("it is answered").unwrap_or_else(|_| panic!("it is not let in"));

@@ -345,7 +345,7 @@ fn a_session_with_answers_for_which_there_is_no_room_is_ended_by_name_and_says_t
             ..OutstandingLimits::default()
         };
         let (gateway, [mut session, other]) = start(driver, &venue, config);
-        let notices = gateway.control().notices().expect("nobody has them");
+        let notices = gateway.control().events().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00002", 1);
         trader.send(&[order(1, 100), order(2, 100)]);
         for number in [1, 2] {

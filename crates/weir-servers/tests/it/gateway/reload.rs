@@ -156,7 +156,7 @@ fn a_venue_gets_another_address_when_nothing_is_open_there() {
     };
     let mut session = old.accept_session("DAY", 1, 1);
     let it = Reloaded::new(starting.join().expect("it starts"), config);
-    let lines = it.gateway.control().notices().expect("nobody has them");
+    let lines = it.gateway.control().events().expect("nobody has them");
     let mut trader = Trader::login(&it.gateway, "C00001", 1);
     trader.send(&[order(1, 50)]);
     let raw = session.next();

@@ -28,7 +28,7 @@ use weir_servers::{
     gateway::{GatewayConfig, GatewayServer, VenueCancels},
     journal::Level,
     metrics::Source,
-    orders::{AccountConfig, OrdersConfig, OrdersServer, demo_accounts},
+    orders::{AccountConfig, Event, OrdersConfig, OrdersServer, demo_accounts},
 };
 use weir_trading::WhenFull;
 
@@ -140,9 +140,10 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// The first operator line that contains these words.
-pub fn line_with(lines: &Receiver<String>, words: &str) -> String {
+pub fn line_with(lines: &Receiver<Event>, words: &str) -> String {
     loop {
-        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody is told: {words}"));
+        let event = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody is told: {words}"));
+        let line = event.to_string();
         if line.contains(words) {
             return line;
         }

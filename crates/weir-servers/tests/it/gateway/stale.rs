@@ -58,7 +58,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut session = venue.accept_session("DAY", 1, 41);
         let gateway = starting.join().expect("it starts");
-        let notices = gateway.control().notices().expect("nobody has them");
+        let notices = gateway.control().events().expect("nobody has them");
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order(1, 100), order(2, 100)]);
         let (first, _second) = (session.next(), session.next());
@@ -229,7 +229,7 @@ fn an_order_that_was_passed_over_is_refused_although_no_later_one_has_an_answer(
         let raw = session.next();
         assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(1)), "it ignores that");
         let second = starting.join().expect("it starts");
-        let notices = second.control().notices().expect("nobody has them");
+        let notices = second.control().events().expect("nobody has them");
         session.beat();
         assert_eq!(session.try_next(), None, "nobody knows whose query that was an answer to");
         venue.accept_look("DAY", 4);
@@ -242,7 +242,7 @@ fn an_order_that_was_passed_over_is_refused_although_no_later_one_has_an_answer(
         let mut trader = Trader::login(&second, "C00001", 1);
         expect_refused(&mut trader, 1);
         expect_nothing_more(&mut trader);
-        let lost = notices.try_iter().find(|line| line.contains("the session is lost"));
+        let lost = notices.try_iter().find(|event| event.to_string().contains("the session is lost"));
         assert_eq!(lost, None, "it was left in time, and not because of a silence");
         drop(trader);
         end_gateway(second);

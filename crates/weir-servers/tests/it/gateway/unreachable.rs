@@ -60,7 +60,7 @@ fn orders_at_a_venue_that_was_removed_expire_when_that_is_asked_for_and_once() {
             session.answer_query(1);
             let gateway = starting.join().expect("it starts");
             if expires {
-                let notices = gateway.control().notices().expect("nobody has them");
+                let notices = gateway.control().events().expect("nobody has them");
                 line_with(&notices, "have expired: order 1 of C00001 at DEMO");
             }
             let mut trader = Trader::login(&gateway, "C00001", 1);

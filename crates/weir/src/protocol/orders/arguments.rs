@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::RangedU64ValueParser};
 
+use super::event_log::LogFlags;
 use crate::flags::{LoadShared, ServeShared, number};
 
 /// Flags of the journal, the same for everything that keeps one.
@@ -41,6 +42,8 @@ pub(crate) struct ServeExchange {
     pub(crate) mode: Option<String>,
     #[command(flatten)]
     pub(crate) journal: JournalFlags,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
     /// Listen beyond this machine although passwords and orders cross the network in plain text
     #[arg(long)]
     pub(crate) insecure: bool,
@@ -78,6 +81,8 @@ pub(crate) struct ServeGateway {
     pub(crate) spin_us: Option<u64>,
     #[command(flatten)]
     pub(crate) journal: JournalFlags,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
     /// Path of the Unix socket for `weir ctl` [default: the file's; without one there is none]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,

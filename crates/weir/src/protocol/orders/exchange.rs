@@ -9,7 +9,7 @@ use weir_servers::{
     orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
 };
 
-use super::{arguments::ServeExchange, journal};
+use super::{arguments::ServeExchange, event_log::EventLog, journal};
 use crate::{
     exit::{Exit, UsageError},
     output,
@@ -50,16 +50,17 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
             "a crash has left one side of {one_sided} trades: they are broken, and the account of that side gets a message"
         ));
     }
+    let log = EventLog::open(&arguments.log)?;
     prepared.run_server(|config| {
         let server = exchange::start_recovered(config, orders, recovered, mode)?;
-        Ok(running(server))
+        Ok(running(server, log))
     })?;
     Ok(Exit::Ok)
 }
 
-fn running(server: OrdersServer) -> Running {
+fn running(server: OrdersServer, log: EventLog) -> Running {
     let control = server.control();
-    super::tell_lines(&control);
+    super::tell_events(&control, Vec::new(), log);
     let node = Arc::new(move |stats: &mut ServerStats| stats.node = Some(control.node_stats()));
     Running::orders(server, node, None, || {})
 }

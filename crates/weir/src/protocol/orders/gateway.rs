@@ -10,7 +10,7 @@ use weir_servers::{
     orders::ConfigErrors,
 };
 
-use super::{arguments::ServeGateway, gateway_check, journal};
+use super::{arguments::ServeGateway, event_log::EventLog, gateway_check, journal};
 use crate::{
     engine,
     exit::{Exit, UsageError},
@@ -42,13 +42,14 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     // Without the socket limits cannot be set later.
     config.follows_orders = control.is_some();
     let read = arguments.config.is_some().then(|| (listeners.clone(), read_again(arguments.clone())));
+    let log = EventLog::open(&arguments.log)?;
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);
     prepared.run_server(move |server| {
         let gateway = GatewayServer::start(server, config)?;
         let handle = gateway.control();
-        let running = running(gateway, control, kept);
+        let running = running(gateway, log, (control, kept));
         let Some((listeners, read)) = read else { return Ok(running) };
         handle.reload_with(listeners, read);
         Ok(running.with_reload(move || handle.reload_at_signal()))
@@ -69,12 +70,11 @@ pub(super) fn listen<'a>(arguments: &'a ServeGateway, listeners: &'a Listeners) 
 
 fn running(
     gateway: GatewayServer,
-    control: Option<ControlSocket>,
-    kept: Rc<RefCell<Option<ControlPath>>>,
+    log: EventLog,
+    (control, kept): (Option<ControlSocket>, Rc<RefCell<Option<ControlPath>>>),
 ) -> Running {
     let handle = gateway.control();
-    handle.lines_at_start().iter().for_each(|line| output::tell(line));
-    super::tell_lines(handle.orders());
+    super::tell_events(handle.orders(), handle.events_at_start(), log);
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
         // Without these threads the gateway still works.

@@ -1,0 +1,218 @@
+//! Where the events of an order server are written: standard error, or a file that is replaced when it is full.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
+use weir_servers::orders::Event;
+
+use crate::{exit::UsageError, output};
+
+/// Permissions of a file: it names clients and their addresses.
+const FILE_MODE: u32 = 0o600;
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A sentence in a line
+    #[default]
+    Text,
+    /// A JSON object in a line
+    Json,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LogFlags {
+    /// How events are written: log-ins, refusals, lost exchanges, journals, commands of operators
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+    /// Write events to this file instead of standard error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Size in MiB at which the file becomes FILE.1, FILE.1 becomes FILE.2, and so on
+    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "log_file",
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..=65_536))]
+    pub(crate) log_file_mib: u64,
+    /// Files that are kept, with the present one
+    #[arg(long, value_name = "COUNT", default_value_t = 8, requires = "log_file",
+          value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    pub(crate) log_files: u32,
+}
+
+/// Writes events.
+pub(super) struct EventLog {
+    format: LogFormat,
+    file: Option<RotatedFile>,
+    /// A line says so once until it works again.
+    has_failed: bool,
+}
+
+impl EventLog {
+    /// Opens the file, if one is named.
+    pub(super) fn open(flags: &LogFlags) -> Result<Self> {
+        let open = |path: &PathBuf| {
+            RotatedFile::open(path, flags.log_file_mib << 20, flags.log_files)
+                .map_err(|error| UsageError(format!("--log-file {}: {error}", path.display())))
+        };
+        Ok(Self {
+            format: flags.log_format,
+            file: flags.log_file.as_ref().map(open).transpose()?,
+            has_failed: false,
+        })
+    }
+
+    /// Writes an event. If the file cannot be written, it goes to standard error.
+    pub(super) fn write(&mut self, event: &Event) {
+        let line = match (self.format, &self.file) {
+            (LogFormat::Json, _) => event.json(),
+            (LogFormat::Text, None) => event.to_string(),
+            // A service manager adds the time only to lines on standard error.
+            (LogFormat::Text, Some(_)) => format!("{} {}", moment(event.t_ns), one_line(&event.to_string())),
+        };
+        let Some(file) = &mut self.file else { return tell(self.format, &line) };
+        match file.write(&line) {
+            Ok(()) => self.has_failed = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    output::tell(&format!(
+                        "--log-file cannot be written, and events are printed here: {error}"
+                    ));
+                }
+                tell(self.format, &line);
+            }
+        }
+    }
+}
+
+fn tell(format: LogFormat, line: &str) {
+    match format {
+        LogFormat::Text => output::tell(line),
+        // An object is not broken into lines.
+        LogFormat::Json => _ = writeln!(io::stderr(), "{line}"),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', "; ")
+}
+
+/// Date and time in UTC.
+fn moment(t_ns: u64) -> String {
+    let [year, month, day, hour, minute, second] = weir_record::calendar::utc(t_ns / 1_000_000_000);
+    let microseconds = t_ns % 1_000_000_000 / 1000;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}Z")
+}
+
+/// A file that gets another name when it is full.
+struct RotatedFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    bytes_max: u64,
+    files: u32,
+}
+
+impl RotatedFile {
+    fn open(path: &Path, bytes_max: u64, files: u32) -> io::Result<Self> {
+        let file = append_to(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), file, bytes, bytes_max, files })
+    }
+
+    /// Writes a line, and before it begins another file if the line does not fit.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let text = format!("{line}\n");
+        if self.bytes > 0 && self.bytes + text.len() as u64 > self.bytes_max {
+            self.rotate()?;
+        }
+        self.bytes += text.len() as u64;
+        self.file.write_all(text.as_bytes())
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        // The oldest one is replaced.
+        for number in (1..self.files).rev() {
+            let from = if number == 1 { self.path.clone() } else { numbered(&self.path, number - 1) };
+            match fs::rename(from, numbered(&self.path, number)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.files == 1 {
+            fs::remove_file(&self.path)?;
+        }
+        self.file = append_to(&self.path)?;
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_servers::orders::EventKind;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("weir-event-log-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).expect("it is new");
+        folder
+    }
+
+    #[test]
+    fn a_full_file_gets_a_number_and_so_many_are_kept() {
+        let folder = folder("rotated");
+        let path = folder.join("events.log");
+        let mut log = RotatedFile::open(&path, 10, 3).expect("it can be made");
+        for line in ["one", "two", "three", "longer than a file", "five", "six"] {
+            log.write(line).expect("it can be written");
+        }
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
+        assert_eq!(read("events.log"), "five\nsix\n");
+        assert_eq!(read("events.log.1"), "longer than a file\n");
+        assert_eq!(read("events.log.2"), "three\n");
+        assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 3);
+        // What an earlier start has written counts.
+        let mut log = RotatedFile::open(&path, 10, 1).expect("it is there");
+        log.write("seven").expect("it can be written");
+        assert_eq!(
+            (read("events.log"), read("events.log.1")),
+            ("seven\n".into(), "longer than a file\n".into())
+        );
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    #[test]
+    fn a_file_has_a_line_for_each_event_with_its_time() {
+        let folder = folder("lines");
+        let path = folder.join("events.log");
+        let flags =
+            |log_format| LogFlags { log_format, log_file: Some(path.clone()), log_file_mib: 1, log_files: 1 };
+        let event = Event { t_ns: 1_500_000_000, ..Event::new(EventKind::Operator, "root: reload: a\nb") };
+        for format in [LogFormat::Text, LogFormat::Json] {
+            EventLog::open(&flags(format)).expect("it can be made").write(&event);
+        }
+        let text = "1970-01-01T00:00:01.500000Z root: reload: a; b\n\
+                    {\"t_ns\":1500000000,\"event\":\"operator\",\"text\":\"root: reload: a\\nb\"}\n";
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        let wrong = LogFlags { log_file: Some(folder.join("none/events.log")), ..flags(LogFormat::Text) };
+        let error = EventLog::open(&wrong).err().expect("there is no such folder").to_string();
+        assert!(error.starts_with("--log-file ") && error.contains("none/events.log"), "{error}");
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
