@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Kills, and the rounds of the study. With `WEIR_SLOW_TESTS=1` there are more.
-const KILLS: u32 = 6;
+const KILLS: u32 = 4;
 const KILLS_SLOW: u32 = 200;
 
 /// Most events of a session before a kill, and the longest time from the last of them.
