@@ -76,6 +76,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "local_port",
             "log_file",
             "output",
+            "peer",
             "placement",
             "process_stat",
             "readiness",

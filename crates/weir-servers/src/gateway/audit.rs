@@ -200,7 +200,9 @@ mod tests {
     fn what_only_shows_is_not_recorded() {
         let limits = |set, reset| ControlRequest::Limits { account: None, set, reset };
         let is_recorded = |request: &ControlRequest| Audit::new(&root(), request, &done()).is_some();
-        assert!(!is_recorded(&ControlRequest::Sessions { account: None }) && !is_recorded(&limits(None, None)));
+        assert!(
+            !is_recorded(&ControlRequest::Sessions { account: None }) && !is_recorded(&limits(None, None))
+        );
         assert!(!is_recorded(&ControlRequest::References { set: None }));
         assert!(is_recorded(&limits(Some(Map::new()), None)));
         assert!(is_recorded(&limits(None, Some(Default::default()))));
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_user_is_named_by_number() {
-        let lines = ["root:x:0:0:root:/root:/bin/sh", "", "broken", "desk:x:1000:1000::/home/desk:/bin/sh"];
+        let lines = ["root:x:0:0:root:/root:/bin/sh", "", "broken", "desk:x:1000:1000::/srv/desk:/bin/sh"];
         let named = |uid| user_named(lines.iter().map(|line| (*line).to_owned()), uid);
         assert_eq!([named(0), named(1000), named(5)], [Some("root".into()), Some("desk".into()), None]);
         let unknown = Operator { user: None, uid: Some(5), ..root() };

@@ -168,7 +168,9 @@ impl ControlRequest {
             | Self::CancelOrders { .. }
             | Self::Unlock { .. }
             | Self::Disconnect { .. } => true,
-            Self::Sessions { .. } | Self::Orders { .. } | Self::Positions { .. } | Self::Exposure { .. } => false,
+            Self::Sessions { .. } | Self::Orders { .. } | Self::Positions { .. } | Self::Exposure { .. } => {
+                false
+            }
         }
     }
 

@@ -6,8 +6,16 @@ use weir_proto::exposition::{
 };
 use weir_record::{engine::ServerStats, orders::NodeStats};
 
-use super::{GatewayControl, operator_settings::killed_line};
-use crate::metrics::{self, Source};
+use super::{
+    GatewayControl,
+    counters::{GatewayCounters, total},
+    operator_settings::killed_line,
+};
+use crate::{
+    counter,
+    journal::Level,
+    metrics::{self, Source},
+};
 
 impl Source for GatewayControl {
     fn metrics(&self) -> String {
@@ -109,6 +117,38 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     for (venue, worker, is_open) in &facts.upstreams {
         let labels = [("venue", venue.as_str()), ("worker", &worker.to_string())];
         text.sample("weir_upstream_up", &labels, u8::from(*is_open));
+    }
+}
+
+impl GatewayControl {
+    /// The data for metrics besides the records that every node has.
+    fn facts(&self) -> Facts {
+        let shared = &self.shared;
+        let count = |of: fn(&GatewayCounters) -> &counter::Counter| total(&shared.common.counters, of);
+        let upstreams = self.upstreams().into_iter();
+        Facts {
+            handoff: shared.config.handoff.strategy.to_string(),
+            route: shared.config.route.to_string(),
+            durability: shared.config.journal.as_ref().map_or(Level::None, |(_, level)| *level).to_string(),
+            upstream_received: count(|counters| &counters.upstream_received),
+            upstream_sent: count(|counters| &counters.upstream_sent),
+            unmatched: count(|counters| &counters.unmatched),
+            malformed: count(|counters| &counters.malformed),
+            lines_left_out: count(|counters| &counters.lines_left_out),
+            without_order: count(|counters| &counters.without_order),
+            too_long: count(|counters| &counters.too_long),
+            cancels_limited: count(|counters| &counters.cancels_limited),
+            resent: count(|counters| &counters.resent),
+            upstreams_lost: count(|counters| &counters.upstreams_lost),
+            open_orders: count(|counters| &counters.open_orders),
+            unanswered: count(|counters| &counters.unanswered),
+            replayed: count(|counters| &counters.replayed),
+            missed: count(|counters| &counters.missed),
+            overfills: count(|counters| &counters.overfills),
+            upstreams: upstreams
+                .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
+                .collect(),
+        }
     }
 }
 

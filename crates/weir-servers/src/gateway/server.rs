@@ -35,7 +35,6 @@ use super::{
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
     hop_latency::{Hops, summarize},
-    metrics::Facts,
     notices::{Begun, Notices},
     orders_of_other_workers::OrdersElsewhere,
     outstanding::{OutstandingLimits, OutstandingOrders},
@@ -88,7 +87,7 @@ impl std::fmt::Debug for GatewayControl {
 
 pub(super) struct GatewayState {
     pub(super) config: GatewayConfig,
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     hops: Vec<Arc<Hops>>,
     handoff: Vec<Arc<HandoffCounters>>,
     pub(super) commander: Commander,
@@ -779,35 +778,5 @@ impl GatewayControl {
     pub(super) fn account(&self, name: &str) -> Result<AccountId, String> {
         let account = name.parse().ok().and_then(|name| self.orders.account_named(&name));
         account.ok_or_else(|| format!("there is no account {name:?}"))
-    }
-
-    /// The data for metrics besides the records that every node has.
-    pub(super) fn facts(&self) -> Facts {
-        let shared = &self.shared;
-        let count = |of: fn(&GatewayCounters) -> &Counter| total(&shared.common.counters, of);
-        let upstreams = self.upstreams().into_iter();
-        Facts {
-            handoff: shared.config.handoff.strategy.to_string(),
-            route: shared.config.route.to_string(),
-            durability: shared.config.journal.as_ref().map_or(Level::None, |(_, level)| *level).to_string(),
-            upstream_received: count(|counters| &counters.upstream_received),
-            upstream_sent: count(|counters| &counters.upstream_sent),
-            unmatched: count(|counters| &counters.unmatched),
-            malformed: count(|counters| &counters.malformed),
-            lines_left_out: count(|counters| &counters.lines_left_out),
-            without_order: count(|counters| &counters.without_order),
-            too_long: count(|counters| &counters.too_long),
-            cancels_limited: count(|counters| &counters.cancels_limited),
-            resent: count(|counters| &counters.resent),
-            upstreams_lost: count(|counters| &counters.upstreams_lost),
-            open_orders: count(|counters| &counters.open_orders),
-            unanswered: count(|counters| &counters.unanswered),
-            replayed: count(|counters| &counters.replayed),
-            missed: count(|counters| &counters.missed),
-            overfills: count(|counters| &counters.overfills),
-            upstreams: upstreams
-                .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
-                .collect(),
-        }
     }
 }

@@ -386,6 +386,19 @@ mod tests {
     }
 
     #[test]
+    fn a_reload_says_what_has_changed() {
+        let changes = |changes: &[&str]| {
+            let changes = changes.iter().map(|change| (*change).to_owned()).collect();
+            text(
+                &ControlRequest::Reload,
+                &ControlResponse { changes: Some(changes), ..ControlResponse::default() },
+            )
+        };
+        assert_eq!(changes(&[]), "reloaded; nothing has changed");
+        assert_eq!(changes(&["accounts added: C00003"]), "reloaded\n  accounts added: C00003");
+    }
+
+    #[test]
     fn answers_are_told_in_words() {
         let cancels = vec![VenueCancels { venue: "X".into(), orders: 3, sent: 3, confirmed: 1, expired: 1 }];
         let answer = ControlResponse {
@@ -451,15 +464,6 @@ mod tests {
                     venue X, worker 1: open, session DAY2, begun anew: 1, orders expired: 7\n\
                     C00001 has sent what is not taken: ouch_length (2)";
         assert!(printed.ends_with(last), "{printed}");
-        let changes = |changes: &[&str]| {
-            let changes = changes.iter().map(|change| (*change).to_owned()).collect();
-            text(
-                &ControlRequest::Reload,
-                &ControlResponse { changes: Some(changes), ..ControlResponse::default() },
-            )
-        };
-        assert_eq!(changes(&[]), "reloaded; nothing has changed");
-        assert_eq!(changes(&["accounts added: C00003"]), "reloaded\n  accounts added: C00003");
         let request = ControlRequest::EndSession { session: "WEIRGW0001".into() };
         assert_eq!(text(&request, &ControlResponse::default()), "ending session WEIRGW0001");
     }
