@@ -37,6 +37,9 @@ const BLOCKS_AT_A_TIME: u32 = 64;
 
 use crate::time_left;
 
+/// The logarithm of the ratio of each block that is done, by cell.
+type RatiosOfBlocks = BTreeMap<String, BTreeMap<u32, f64>>;
+
 /// The part of a study that was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
@@ -45,7 +48,7 @@ pub struct Follower {
     /// Slices of all of them.
     slices: usize,
     /// By cell and block, the logarithm of the ratio of its first comparison; of blocks that were kept.
-    ratios: BTreeMap<String, BTreeMap<u32, f64>>,
+    ratios: RatiosOfBlocks,
     /// The study without trials, as it was planned when it was read last.
     plan: Option<Arc<StudyResult>>,
     last_block: i64,
@@ -190,7 +193,7 @@ fn planned<'p>(known: &'p mut Option<Arc<StudyResult>>, spec: &StudySpec) -> &'p
 fn cells(
     spec: &StudySpec,
     trials: &[&TrialRecord],
-    (ratios, unread): (&BTreeMap<String, BTreeMap<u32, f64>>, &BTreeMap<String, u32>),
+    (ratios, unread): (&RatiosOfBlocks, &BTreeMap<String, u32>),
 ) -> Vec<CellSoFar> {
     let mut read: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for trial in trials {

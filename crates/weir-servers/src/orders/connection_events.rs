@@ -30,7 +30,7 @@ pub(super) fn note_refused(
             _ => in_words(label),
         };
         let text = format!("{whose}{} is refused: {why}", from(peer));
-        let event = Event::new(EventKind::LogInRefused, text).from_peer(peer).because(label);
+        let event = Event::new(EventKind::LogInRefused, text).with_peer(peer).because(label);
         match name {
             Some(name) => event.of_account(name),
             None => event,
@@ -47,7 +47,7 @@ pub(super) fn tell_locked(store: &SessionStore, name: Name<6>, peer: Option<Sock
             "logins of {name}{address} are locked for {lock_s} s after too many wrong passwords; `weir ctl unlock` \
              ends that"
         );
-        Event::new(EventKind::LogInsLocked, text).of_account(name).from_peer(peer)
+        Event::new(EventKind::LogInsLocked, text).of_account(name).with_peer(peer)
     });
 }
 
@@ -61,7 +61,7 @@ pub(super) fn tell_login(store: &SessionStore, account: AccountId, peer: Option<
     store.tell(EventKind::LogIn, || {
         let name = store.account(account).name();
         let text = format!("{name} has logged in{}", from(peer));
-        Event::new(EventKind::LogIn, text).of_account(name).from_peer(peer)
+        Event::new(EventKind::LogIn, text).of_account(name).with_peer(peer)
     });
 }
 
@@ -75,7 +75,7 @@ pub(super) fn tell_takeover(
     store.tell(EventKind::TakeOver, || {
         let name = store.account(account).name();
         let text = format!("a login of {name}{} ends its connection{}", from(after), from(before));
-        Event::new(EventKind::TakeOver, text).of_account(name).from_peer(after)
+        Event::new(EventKind::TakeOver, text).of_account(name).with_peer(after)
     });
 }
 
@@ -89,6 +89,6 @@ pub(super) fn tell_ending(
     store.tell(EventKind::LogOut, || {
         let name = store.account(account).name();
         let text = format!("the connection of {name}{} has ended: {why}", from(peer));
-        Event::new(EventKind::LogOut, text).of_account(name).from_peer(peer).because(label)
+        Event::new(EventKind::LogOut, text).of_account(name).with_peer(peer).because(label)
     });
 }

@@ -221,7 +221,7 @@ impl Event {
         Self { account: Some(account.to_string()), ..self }
     }
 
-    pub(crate) fn from_peer(self, peer: Option<SocketAddr>) -> Self {
+    pub(crate) fn with_peer(self, peer: Option<SocketAddr>) -> Self {
         Self { peer, ..self }
     }
 
@@ -404,7 +404,7 @@ mod tests {
         let peer = "10.0.0.1:5".parse().ok();
         let all = Event { left_out: 2, lost: 1, ..left }
             .of_account("C00001".parse().expect("a name"))
-            .from_peer(peer);
+            .with_peer(peer);
         let expected = r#"{"t_ns":5,"event":"log_in","worker":1,"venue":"X","account":"C00001","peer":"10.0.0.1:5","reason":"closed","text":"the session is lost: closed","left_out":2,"lost":1}"#;
         assert_eq!(all.json(), expected);
         let plain = event("a \"text\"\nin two lines").json();

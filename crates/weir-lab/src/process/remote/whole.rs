@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     OwnProgram, Transport,
-    codec::{Answer, Question},
+    codec::{Answer, LINE_BYTES_MAX, Question},
     link::{Link, QUESTION_MAX, Unanswered, hexadecimal},
     wait::Limits,
 };
@@ -28,6 +28,8 @@ const BYTES_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of the store in an answer; in hexadecimal digits half of the longest line.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
+// Each byte is two digits of a line.
+const _: () = assert!(2 * CHUNK_BYTES < LINE_BYTES_MAX);
 
 /// Largest store that is fetched.
 pub(super) const STORE_BYTES_MAX: u64 = weir_store::BYTES_MAX;
@@ -228,7 +230,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::process::remote::codec::LINE_BYTES_MAX;
 
     proptest! {
         #[test]
@@ -241,10 +242,5 @@ mod tests {
             let is_right = digits.len() % 2 == 0 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
             prop_assert_eq!(from_hexadecimal(&digits).is_some(), is_right);
         }
-    }
-
-    #[test]
-    fn a_piece_of_a_store_fits_a_line() {
-        assert!(2 * CHUNK_BYTES < LINE_BYTES_MAX);
     }
 }
