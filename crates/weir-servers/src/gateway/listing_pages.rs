@@ -290,8 +290,11 @@ impl GatewayControl {
     fn accounts_in(&self, worker: usize, from: u32) -> Result<(Vec<AccountSums>, Option<u32>), String> {
         let accounts = from..from.saturating_add(SLICE_MAX);
         let behind = accounts.end;
-        let sums = self.shared.asker.ask(worker, |answer| Query::Accounts { accounts, answer })?;
-        Ok((sums, Some(behind).filter(|behind| (*behind as usize) < self.orders.account_places())))
+        let mut sums = self.shared.asker.ask(worker, |answer| Query::Accounts { accounts, answer })?;
+        // Empty places, which a reload may fill, have the common limits and no name.
+        sums.retain(|sums| !self.name_of(sums.account).is_empty());
+        let (first_empty, _) = self.orders.accounts_empty();
+        Ok((sums, Some(behind).filter(|behind| *behind < first_empty.0)))
     }
 
     /// Visits the open orders from a place on, a slice at a time, with the last number of their session. It ends where

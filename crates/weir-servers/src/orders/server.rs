@@ -236,11 +236,6 @@ impl OrdersControl {
         self.shared.config.active_journal().is_some()
     }
 
-    /// How many numbers accounts have, empty places included.
-    pub(crate) fn account_places(&self) -> usize {
-        self.shared.accounts.len()
-    }
-
     /// An account.
     pub(crate) fn account(&self, account: AccountId) -> &AccountPlace {
         self.shared.accounts.at(account)

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use rustix::process::Signal;
@@ -12,7 +13,7 @@ use weir_engine::{Config, Driver, Runtime};
 use weir_servers::journal::{Journal, JournalConfig, Level, recover};
 
 use super::{
-    harness::{Folder, Running, Said, expect_refusal, folder, shell, shown, socket_folder, weir},
+    harness::{Folder, PATIENCE, Running, Said, expect_refusal, folder, shell, shown, socket_folder, weir},
     order_client::Client,
     order_kill::{Node, journal},
 };
@@ -114,6 +115,11 @@ fn records_of_a_running_gateway_are_printed_in_order_and_nothing_changes() {
     client.hear_until("the cancel is confirmed", |client| client.numbers(b'C') == [3]);
     world.ctl(&["limits", "--account", "C00002", "shares_max=777"]);
     world.ctl(&["kill", "C00002"]);
+    // The record of a kill switch's command follows its answer.
+    let deadline = Instant::now() + PATIENCE;
+    while of_kind(&world.records(&["--operators"]), "operator").len() < 2 {
+        assert!(Instant::now() < deadline, "both commands are recorded");
+    }
     let before = contents(&world.directory());
     let all = world.records(&[]);
     assert!(contents(&world.directory()) == before, "a reader has changed something");
@@ -153,13 +159,16 @@ fn records_of_a_running_gateway_are_printed_in_order_and_nothing_changes() {
     assert!(world.records(&["--symbol", "OTHER"]).is_empty());
 
     let operators = world.ask("print", &["--operators"]);
-    let lines: Vec<&str> = operators.stdout.lines().collect();
-    assert_eq!(lines.len(), 2, "{}", operators.stdout);
-    for (line, parts) in lines.iter().zip([
+    assert_eq!(operators.stdout.lines().count(), 4, "{}", operators.stdout);
+    // What changed, and the command that asked for it.
+    for parts in [
         [" control change=limit_values account=C00002 ", "\"shares_max\":777"],
         [" control change=kill account=C00002 ", " on=true"],
-    ]) {
-        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+        [" operator ", " command=limits "],
+        [" operator ", " command=kill "],
+    ] {
+        let is_there = operators.stdout.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(is_there, "no {parts:?} in {}", operators.stdout);
     }
 
     let middle = all[all.len() / 2]["time"].as_str().expect("a time");
@@ -269,7 +278,7 @@ fn written(directory: &Path, kinds: &[u8]) {
 fn records_that_a_start_refuses_are_named_and_cut_off() {
     let folder = folder("journal-refused");
     let (directory, copy) = (folder.join("journal"), folder.join("copy"));
-    written(&directory, &[70, 9, 70]);
+    written(&directory, &[200, 9, 200]);
     let said = ask("verify", &directory, &[]);
     assert_eq!(said.code, Some(1), "{}", said.stdout);
     let name = "worker-00000-0000000001.journal";
@@ -283,7 +292,7 @@ fn records_that_a_start_refuses_are_named_and_cut_off() {
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stdout.contains("lost from byte 104 on: 80 bytes, with 1 whole records"), "{}", said.stdout);
     let left = records(&copy, &[]);
-    assert_eq!((left.len(), &left[0]["fields"]["kind_number"]), (1, &Value::from(70)));
+    assert_eq!((left.len(), &left[0]["fields"]["kind_number"]), (1, &Value::from(200)));
     let printed = ask("print", &directory, &[]).stdout;
     assert!(printed.lines().count() == 3 && !printed.contains("SECRET"), "{printed}");
 }

@@ -16,7 +16,7 @@ rounds = 8
 window = "100ms"
 warmup_max = "50ms"
 file_size = "8MiB"
-time_cap = "10min"
+time_cap = "1min"
 
 [factors]
 depth = [2]

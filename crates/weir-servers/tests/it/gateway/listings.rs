@@ -74,7 +74,9 @@ fn orders_positions_and_exposures_are_shown_and_single_orders_cancelled() {
     let driver = drivers()[0];
     let (venue, folder) = (exchange_in(Mode::Match, driver, loopback()), Folder::new());
     // Every order is in the session of another worker than its client's.
-    let config = GatewayConfig { route: Route::Other, ..strict(2, venue.address().clone(), &folder) };
+    let mut config = GatewayConfig { route: Route::Other, ..strict(2, venue.address().clone(), &folder) };
+    // It holds for places of later accounts too, which no list shows.
+    config.limits.exposure_max = Some(1e6);
     let first = gateway(driver, 2, config.clone());
     let control = first.control();
     let (mut buyer, mut seller) = (Trader::login(&first, "C00001", 1), Trader::login(&first, "C00002", 1));
@@ -94,7 +96,7 @@ fn orders_positions_and_exposures_are_shown_and_single_orders_cancelled() {
         .map(|(account, symbol, bought, sold)| (account.to_owned(), symbol.to_owned(), bought, sold));
     assert_eq!(positions(&control), held);
     let exposures = control.exposures(None, None).expect("workers answer").rows;
-    let used = |account: &str, used: f64| ExposureRow { account: account.into(), used, limit: None };
+    let used = |account: &str, used: f64| ExposureRow { account: account.into(), used, limit: Some(1e6) };
     assert_eq!(exposures, [used("C00001", 150.0), used("C00002", 40.0)]);
 
     let report = control.cancel_order("C00001", 2).expect("it is open");

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
         return Err(told(&wrong).into());
     }
     let mut lines = contents(&config);
-    lines.push(format!("clients: {clients}, {} workers, driver {}", prepared.workers(), prepared.driver()));
+    lines.push(format!("clients: {clients}, workers: {}, driver {}", prepared.workers(), prepared.driver()));
     let mut troubles = Vec::new();
     let mut note = |found: Result<String, String>| match found {
         Ok(line) => lines.push(line),
