@@ -107,6 +107,21 @@ fn flip(file: &Path, byte: usize) {
     fs::write(file, bytes).expect("it can be written");
 }
 
+/// A limit and a kill switch: what changed, and the commands that asked for it.
+fn expect_operators(world: &World) {
+    let operators = world.ask("print", &["--operators"]);
+    assert_eq!(operators.stdout.lines().count(), 4, "{}", operators.stdout);
+    for parts in [
+        [" control change=limit_values account=C00002 ", "\"shares_max\":777"],
+        [" control change=kill account=C00002 ", " on=true"],
+        [" operator ", " command=limits "],
+        [" operator ", " command=kill "],
+    ] {
+        let is_there = operators.stdout.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(is_there, "no {parts:?} in {}", operators.stdout);
+    }
+}
+
 #[test]
 fn records_of_a_running_gateway_are_printed_in_order_and_nothing_changes() {
     let world = World::start("journal-print");
@@ -158,18 +173,7 @@ fn records_of_a_running_gateway_are_printed_in_order_and_nothing_changes() {
     assert_eq!(of_symbol.len(), 1);
     assert!(world.records(&["--symbol", "OTHER"]).is_empty());
 
-    let operators = world.ask("print", &["--operators"]);
-    assert_eq!(operators.stdout.lines().count(), 4, "{}", operators.stdout);
-    // What changed, and the command that asked for it.
-    for parts in [
-        [" control change=limit_values account=C00002 ", "\"shares_max\":777"],
-        [" control change=kill account=C00002 ", " on=true"],
-        [" operator ", " command=limits "],
-        [" operator ", " command=kill "],
-    ] {
-        let is_there = operators.stdout.lines().any(|line| parts.iter().all(|part| line.contains(part)));
-        assert!(is_there, "no {parts:?} in {}", operators.stdout);
-    }
+    expect_operators(&world);
 
     let middle = all[all.len() / 2]["time"].as_str().expect("a time");
     let (since, until) = (world.records(&["--since", middle]), world.records(&["--until", middle]));
