@@ -77,7 +77,7 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     for (name, help, value) in [
         ("weir_answers_unmatched_total", "Answers about orders that are not known.", facts.unmatched),
         ("weir_upstream_malformed_total", "Messages of exchanges that cannot be read.", facts.malformed),
-        ("weir_lines_left_out_total", "Lines on standard error that were left out.", facts.lines_left_out),
+        ("weir_lines_left_out_total", "Events about exchanges that were left out.", facts.lines_left_out),
         (
             "weir_orders_unknown_total",
             "Cancels, modifications and replaces of orders that are not open; the replaces are refused.",
