@@ -155,7 +155,7 @@ struct WorkerInit {
     expired: Vec<(u64, Expiry)>,
     risk: RiskState,
     elsewhere: OrdersElsewhere,
-    /// Those of its own accounts.
+    /// Executed shares of the accounts whose home it is.
     executed_shares: ExecutedShares,
 }
 

@@ -124,14 +124,20 @@ impl RotatedFile {
         Ok(Self { path: path.to_owned(), file, bytes, bytes_max, files })
     }
 
-    /// Writes a line, and before it begins another file if the line does not fit.
+    /// Writes a line, and before it begins another file if the line does not fit. The file has whole lines: one that a
+    /// full disk cuts off is removed again.
     fn write(&mut self, line: &str) -> io::Result<()> {
         let text = format!("{line}\n");
         if self.bytes > 0 && self.bytes + text.len() as u64 > self.bytes_max {
             self.rotate()?;
         }
+        if let Err(error) = self.file.write_all(text.as_bytes()) {
+            // A pipe cannot be cut, and has no half lines either: its reader is gone.
+            let _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
         self.bytes += text.len() as u64;
-        self.file.write_all(text.as_bytes())
+        Ok(())
     }
 
     fn rotate(&mut self) -> io::Result<()> {
@@ -164,6 +170,8 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use weir_servers::orders::EventKind;
 
     use super::*;
@@ -172,6 +180,37 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-event-log-{name}-{}", std::process::id()));
         fs::create_dir(&folder).expect("it is new");
         folder
+    }
+
+    /// A small disk, unmounted with the test.
+    struct SmallDisk(PathBuf);
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).status();
+            let _ = fs::remove_dir(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_full_disk_cuts_off_is_removed_again() {
+        let disk = SmallDisk(folder("full"));
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "tmpfs"]).arg(&disk.0).output();
+        if !mount.is_ok_and(|output| output.status.success()) {
+            return println!("skipped: a small disk needs root, to mount a tmpfs");
+        }
+        let path = disk.0.join("events.log");
+        let mut log = RotatedFile::open(&path, 1 << 20, 3).expect("it can be made");
+        let line = "x".repeat(3000);
+        log.write(&line).and_then(|()| log.write(&line)).expect("there is room for two");
+        for _ in 0..2 {
+            let error = log.write(&line).expect_err("the disk is full");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+        log.write("short").expect("there is room for it");
+        assert_eq!(fs::read_to_string(&path).expect("it is text"), format!("{line}\n{line}\nshort\n"));
+        assert_eq!(log.bytes, 6008);
     }
 
     #[test]
