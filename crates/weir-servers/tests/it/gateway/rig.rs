@@ -142,7 +142,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// The first operator line that contains these words.
 pub fn line_with(lines: &Receiver<Event>, words: &str) -> String {
     loop {
-        let event = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody is told: {words}"));
+        let event = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line has {words:?}"));
         let line = event.to_string();
         if line.contains(words) {
             return line;
