@@ -193,6 +193,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "a test says what it skips")]
     fn a_line_that_a_full_disk_cuts_off_is_removed_again() {
         let disk = SmallDisk(folder("full"));
         let mount =
