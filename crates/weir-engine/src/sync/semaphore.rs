@@ -22,9 +22,9 @@ pub(crate) struct FairSemaphore {
 /// What is left to do for the caller when a waiter has given up.
 #[derive(Debug)]
 pub(crate) enum GivenUp {
-    /// It was in line: its waker is to be dropped.
+    /// It was in line. The caller drops its waker.
     Left(Waker),
-    /// It had been handed a permit, which went on to the next in line, if there is one: it is to be woken.
+    /// It had a permit. The next in line has it now, if there is one, and the caller wakes it.
     PassedOn(Option<Waker>),
 }
 
@@ -34,8 +34,8 @@ impl FairSemaphore {
         Self { free: permits.max(1), waiting: WaitList::new() }
     }
 
-    /// Takes a permit, or waits in line for one. A waiter takes the permit that was handed over to it. The waker is one
-    /// that was replaced, and is to be dropped.
+    /// Takes a permit, or waits in line for one. A waiter takes the permit that was handed over to it. The caller drops
+    /// the waker, which was replaced.
     pub(crate) fn poll_acquire(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -61,7 +61,7 @@ impl FairSemaphore {
         is_free
     }
 
-    /// Returns a permit. The waker is that of the first in line, who has it now, and is to be woken.
+    /// Returns a permit. The first in line has it now, and the caller wakes it.
     #[must_use = "its task waits to be woken"]
     pub(crate) fn release(&mut self) -> Option<Waker> {
         let first = self.waiting.take_first();
@@ -70,7 +70,7 @@ impl FairSemaphore {
     }
 
     /// Removes a waiter.
-    #[must_use = "its waker is to be dropped, or another one woken"]
+    #[must_use = "the caller drops its waker, or wakes another one"]
     pub(crate) fn give_up(&mut self, ticket: Ticket) -> GivenUp {
         match self.waiting.leave(ticket) {
             Some(waker) => GivenUp::Left(waker),

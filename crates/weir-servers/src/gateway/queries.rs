@@ -38,7 +38,7 @@ pub(super) type OrderKey = (AccountId, u32);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
     pub(super) live: LiveOrder,
-    /// Its home worker follows it; `None` also if that is another worker, which is to be asked.
+    /// What its home worker knows of it. `None` if it knows nothing, or if another worker is its home: ask that one.
     pub(super) terms: Option<LiveTerms>,
     /// A cancel of all its shares was sent, or will be.
     pub(super) is_cancelled: bool,
