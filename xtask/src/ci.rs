@@ -8,6 +8,7 @@
 use std::{
     env,
     io::{self, BufRead, BufReader},
+    num::NonZero,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{self, RecvTimeoutError},
@@ -22,6 +23,9 @@ use crate::{
 
 /// After this long without output, check whether the tests have ended.
 const LULL: Duration = Duration::from_millis(200);
+
+/// How many tests of a program run at once; read by Rust's test harness.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// One cargo invocation.
 struct Step {
@@ -141,6 +145,7 @@ fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
         .args(TESTS.arguments)
         .arg("--no-fail-fast")
         .args(SHOW_OUTPUT)
+        .env(TEST_THREADS, test_threads(env::var(TEST_THREADS).ok()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     outcome(command.spawn().and_then(|child| watched(child, skips)))
@@ -172,6 +177,12 @@ fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
             Err(RecvTimeoutError::Disconnected) => return child.wait(),
         }
     }
+}
+
+/// As many tests at once as the user asks for, or two for each CPU: the long ones wait for processes most of the time.
+fn test_threads(asked: Option<String>) -> String {
+    let cpus = thread::available_parallelism().map_or(2, NonZero::get);
+    asked.unwrap_or_else(|| (2 * cpus).to_string())
 }
 
 fn outcome(status: io::Result<ExitStatus>) -> Outcome {
@@ -238,6 +249,13 @@ mod tests {
             closing_lines(7, &["lints"], &in_tests),
             "ci: passed in 7 s; skipped: lints, all or a part of 1 test\n  no browser: pages::one"
         );
+    }
+
+    #[test]
+    fn the_number_of_tests_at_once_is_the_users_where_one_is_given() {
+        assert_eq!(test_threads(Some("1".to_owned())), "1");
+        let of_cpus: usize = test_threads(None).parse().expect("it is a number");
+        assert!(of_cpus >= 2 && of_cpus % 2 == 0, "{of_cpus}");
     }
 
     #[test]

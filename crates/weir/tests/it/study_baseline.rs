@@ -18,7 +18,7 @@ fn an_older_build_is_the_baseline_of_its_arm_and_layout_is_told_of_without_a_pla
     for copy in [&old, &again] {
         fs::copy(WEIR, copy).expect("the program can be copied");
     }
-    let (file, out) = study_file(&folder, &format!("{}{TWO_ARMS}", study_head(16, "2min")));
+    let (file, out) = study_file(&folder, &format!("{}{TWO_ARMS}", study_head(8, "1min")));
     let plan = weir(&["study", &file, "--baseline", shown(&old), "--dry-run"]);
     assert_eq!(plan.code, Some(0), "{}", plan.stderr);
     for told in ["old-poll  ", "(against old-poll)", "serve echo --driver poll --listen {address}"] {

@@ -61,7 +61,7 @@ fn an_interrupt_during_the_wait_keeps_what_was_measured() {
 #[test]
 fn an_interrupt_during_a_run_says_how_that_one_goes_on_and_pools_those_before() {
     let folder = folder("repeat-during");
-    let (file, out) = study_file(&folder, &(study_head(40, "1min") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(20, "1min") + TWO_ARMS));
     let mut study = Running::weir(&["study", &file, "--out", shown(&out), "--repeat", "9"]);
     study.error_line_with("run 2 of 9");
     study.error_line_with("blocks: c4-");

@@ -16,7 +16,7 @@ rounds = 8
 window = "100ms"
 warmup_max = "50ms"
 file_size = "8MiB"
-time_cap = "1min"
+time_cap = "30s"
 
 [factors]
 depth = [2]
