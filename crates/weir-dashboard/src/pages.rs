@@ -42,6 +42,7 @@ pub(crate) fn above(
             b { "Weir" }
             a href=(reader.href("/", &[])) { (reader.say(words::STUDIES)) }
             a href=(reader.href("/history", &[])) { (reader.say(words::HISTORY)) }
+            a href=(reader.href("/compare", &[])) { (reader.say(words::COMPARE)) }
             a href=(reader.href("/live", &[])) { (reader.say(words::LIVE)) }
             @if let Some(found) = study {
                 a href=(study_href(reader, found)) { (reader.say(words::REPORT)) }
