@@ -121,5 +121,8 @@ fn what_cannot_be_compared_says_why_and_what_is_not_listed_is_not_found() {
     make_old(&cut, 50);
     let page = dashboard.get("/compare?a=whole&b=cut");
     assert!(page.status == 500 && page.body.contains("version 9999"), "{}", page.body);
-    assert!(!dashboard.get("/").body.contains("action=\"/compare\""), "one that can be read is none to choose from");
+    assert!(
+        !dashboard.get("/").body.contains("action=\"/compare\""),
+        "one that can be read is none to choose from"
+    );
 }
