@@ -406,4 +406,27 @@ impl Outbound {
             Self::Restated(fields) => Some(fields.user_ref_num),
         }
     }
+
+    /// Names another order; in a replaced also another original.
+    pub fn set_user_ref_nums(&mut self, user_ref_num: u32, original_user_ref_num: u32) {
+        let number = match self {
+            Self::SystemEvent { .. } | Self::AccountQueryResponse { .. } => return,
+            Self::Replaced(fields) => {
+                fields.original_user_ref_num = original_user_ref_num;
+                &mut fields.user_ref_num
+            }
+            Self::Accepted(fields) => &mut fields.user_ref_num,
+            Self::Canceled(fields) => &mut fields.user_ref_num,
+            Self::AiqCanceled(fields) => &mut fields.user_ref_num,
+            Self::Executed(fields) => &mut fields.user_ref_num,
+            Self::BrokenTrade(fields) => &mut fields.user_ref_num,
+            Self::Rejected(fields) => &mut fields.user_ref_num,
+            Self::CancelPending(fields) => &mut fields.user_ref_num,
+            Self::CancelReject(fields) => &mut fields.user_ref_num,
+            Self::PriorityUpdate(fields) => &mut fields.user_ref_num,
+            Self::Modified(fields) => &mut fields.user_ref_num,
+            Self::Restated(fields) => &mut fields.user_ref_num,
+        };
+        *number = user_ref_num;
+    }
 }

@@ -6,7 +6,7 @@ use weir_engine::time::Instant;
 use weir_proto::ouch::{Inbound, Outbound};
 use weir_trading::{AccountId, EchoConfig, EchoVenue, Handled, Venue};
 
-use crate::orders::{Application, SessionStore};
+use crate::orders::{Application, ClientMessage, SessionStore};
 
 /// One worker's part of the exchange.
 pub(super) struct EchoExchange {
@@ -30,7 +30,7 @@ impl EchoExchange {
 
 impl Application for EchoExchange {
     #[inline]
-    fn on_message(&self, account: AccountId, message: Inbound<'_>, _raw: &[u8], now: Instant) {
+    fn on_message(&self, account: AccountId, message: &ClientMessage<'_>, now: Instant) {
         let store = &*self.store;
         let mut emit = |account: AccountId, message: &Outbound| {
             if let Outbound::Rejected(rejected) = message {
@@ -39,9 +39,9 @@ impl Application for EchoExchange {
             store.emit_message(account, message);
         };
         let now_ns = store.time_of_day_ns(now);
-        let handled = self.venue.borrow_mut().handle(now_ns, account, &message, &mut emit);
+        let handled = self.venue.borrow_mut().handle(now_ns, account, message.inbound(), &mut emit);
         if handled == Handled::NotConsumed
-            && let Inbound::Replace(replace, _) = message
+            && let Inbound::Replace(replace, _) = message.inbound()
         {
             store.release_number(account, replace.user_ref_num);
         }

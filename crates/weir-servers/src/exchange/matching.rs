@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
-    orders::{Application, SessionStore, Waiting, until_draining},
+    orders::{Application, ClientMessage, SessionStore, Waiting, until_draining},
     overflow::{Bounds, Handed, Overflow, Role},
 };
 
@@ -247,8 +247,8 @@ async fn tell_left(store: Rc<SessionStore>, broken: Vec<(u64, Side)>, lost: Vec<
 }
 
 impl Application for MatchExchange {
-    fn on_message(&self, account: AccountId, message: Inbound<'_>, _raw: &[u8], _now: Instant) {
-        self.0.take_message(account, message);
+    fn on_message(&self, account: AccountId, message: &ClientMessage<'_>, _now: Instant) {
+        self.0.take_message(account, *message.inbound());
     }
 
     fn is_ready(&self, account: AccountId) -> bool {

@@ -20,7 +20,7 @@ impl Gateway {
         let has_failed = self.has_failed();
         let mut orders = 0;
         for upstream in &self.upstreams {
-            orders += upstream.cancel_all(account, reason, has_failed);
+            orders += upstream.cancel_all(self, account, reason, has_failed);
             // A cancel waits for nothing.
             self.tell_untold(upstream);
         }
@@ -36,7 +36,7 @@ impl Gateway {
 
     /// The state of the last cancels of an account's orders, or of all orders, on this worker, by venue.
     pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
-        self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
+        self.upstreams.iter().map(|upstream| upstream.session.borrow().cancels_of(account)).collect()
     }
 
     /// Cancels the open orders of an account in this worker's sessions, because its client is not connected.

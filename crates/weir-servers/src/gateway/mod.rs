@@ -57,7 +57,7 @@ mod undelivered_bounds;
 mod unreachable_orders;
 mod unsolicited_cancels;
 mod upstream;
-mod upstream_login;
+mod upstream_session;
 mod venue_record;
 mod worker;
 mod worker_message;

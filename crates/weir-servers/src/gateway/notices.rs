@@ -11,10 +11,14 @@ use std::{
 };
 
 use weir_engine::time;
-use weir_proto::{ouch::Outbound, soup::Name};
+use weir_proto::{
+    ouch::{DecodeError, Outbound},
+    soup::Name,
+};
 
 use super::{
     upstream::{Ended, Upstream},
+    upstream_session::{End, Why},
     worker::Gateway,
 };
 use crate::orders::{Budgets, Event, EventKind, Events};
@@ -106,7 +110,7 @@ impl Gateway {
                 *place = Some(text);
             }
         }
-        if matches!(ended, Ended::Proven | Ended::Measured | Ended::Unmeasured) {
+        if let Ended::Session(End::Proven | End::Measured | End::Unmeasured) = ended {
             // This is the normal way to rejoin a continuing session after a restart.
             return;
         }
@@ -115,7 +119,7 @@ impl Gateway {
             self.notice(upstream, EventKind::VenueLost, format_args!("the session is lost: {ended}"));
         } else {
             let what = format_args!("there is no session: {ended}; the gateway goes on trying");
-            let is_uncounted = matches!(ended, Ended::Uncounted);
+            let is_uncounted = matches!(ended, Ended::Session(End::Uncounted));
             let kind = if is_uncounted { EventKind::VenueUncounted } else { EventKind::VenueUnavailable };
             self.notice(upstream, kind, what);
         }
@@ -141,10 +145,49 @@ impl Gateway {
         self.notice(upstream, EventKind::MessagesMissing, what);
     }
 
+    /// Reports that an exchange has begun another session, and that orders of the former one have expired. Clients of
+    /// all of them cannot be informed if a journal has failed.
+    pub(super) fn tell_anew(
+        &self,
+        upstream: &Upstream,
+        (session, before): (Name<10>, Name<10>),
+        expired: usize,
+        all: usize,
+    ) {
+        let rest = if expired == all {
+            ""
+        } else {
+            ", and others do when the gateway is started again: a journal has failed"
+        };
+        let what = format_args!(
+            "the exchange has begun session {session} after {before}; {expired} orders expired{rest}"
+        );
+        self.notice(upstream, EventKind::VenueSessionNew, what);
+    }
+
+    /// Reports that this many orders are refused because they were not sent, or not resent.
+    pub(super) fn tell_refused(&self, upstream: &Upstream, why: Why, refused: usize) {
+        match why {
+            Why::SessionOver | Why::Cancelled => {}
+            Why::Stale if refused == 0 => {}
+            Why::Stale => self.notice(
+                upstream,
+                EventKind::OrdersStale,
+                format_args!(
+                    "{refused} orders were too old or are to be cancelled, and are refused instead of sent again"
+                ),
+            ),
+            Why::Late => self.notice(
+                upstream,
+                EventKind::OrdersStale,
+                format_args!("{refused} orders were too old when they could be sent, and are refused"),
+            ),
+        }
+    }
+
     /// Reports a malformed message of an exchange.
     #[cold]
-    pub(super) fn tell_malformed(&self, upstream: &Upstream, sequence: u64, payload: &[u8]) {
-        let Err(error) = Outbound::decode(payload) else { return };
+    pub(super) fn tell_malformed(&self, upstream: &Upstream, sequence: u64, error: DecodeError) {
         let what = format_args!("message {sequence} of the exchange is passed over: {error}");
         self.notice(upstream, EventKind::VenueMessageMalformed, what);
     }

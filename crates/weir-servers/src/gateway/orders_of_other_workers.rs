@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use weir_proto::ouch::{
-    Inbound, outbound_original_user_ref_num as original_of, outbound_user_ref_num as number_of,
-};
+use weir_proto::ouch::Outbound;
 use weir_trading::AccountId;
+
+use crate::orders::ClientMessage;
 
 /// The orders of one worker's clients. At most those that were open at the start, and their unanswered replacements.
 #[derive(Debug, Default)]
@@ -35,14 +35,8 @@ impl OrdersElsewhere {
     }
 
     /// The worker whose session has the order of a message.
-    pub(super) fn worker_of(&self, account: AccountId, message: &Inbound<'_>) -> Option<u16> {
-        let number = match message {
-            Inbound::Replace(replace, _) => replace.original_user_ref_num,
-            Inbound::Cancel(cancel) => cancel.user_ref_num,
-            Inbound::Modify(modify) => modify.user_ref_num,
-            Inbound::Enter(..) | Inbound::AccountQuery => return None,
-        };
-        self.orders.get(&(account, number)).copied()
+    pub(super) fn worker_of(&self, account: AccountId, message: &ClientMessage<'_>) -> Option<u16> {
+        self.orders.get(&(account, message.earlier_order()?)).copied()
     }
 
     /// Every worker whose sessions have or had orders of an account.
@@ -56,32 +50,27 @@ impl OrdersElsewhere {
     }
 
     /// Applies a message to a client: of an order and its replacement only one stays open.
-    pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
-        let is_over = match raw.first() {
-            Some(b'U') => original_of(raw),
-            Some(b'J') => number_of(raw),
-            _ => None,
-        };
-        if let Some(number) = is_over {
-            self.forget(account, number);
+    pub(super) fn follow(&mut self, account: AccountId, message: &Outbound) {
+        match message {
+            Outbound::Replaced(replaced) => self.forget(account, replaced.original_user_ref_num),
+            Outbound::Rejected(rejected) => self.forget(account, rejected.user_ref_num),
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::{Cancel, ClientOrderId, Outbound, Rejected};
+    use weir_proto::ouch::{Cancel, ClientOrderId, Inbound, Rejected};
 
     use super::*;
     use crate::gateway::test_messages;
 
     const ACCOUNT: AccountId = AccountId(3);
-    const ID: ClientOrderId = ClientOrderId([b' '; 14]);
+    const ID: ClientOrderId = ClientOrderId::BLANK;
 
-    fn encoded(message: &Outbound) -> Vec<u8> {
-        let mut raw = Vec::new();
-        message.encode(&mut raw);
-        raw
+    fn of(orders: &OrdersElsewhere, account: AccountId, inbound: Inbound<'_>) -> Option<u16> {
+        orders.worker_of(account, &ClientMessage::encode(inbound, &mut Vec::new()))
     }
 
     #[test]
@@ -90,21 +79,22 @@ mod tests {
         let mut orders = OrdersElsewhere::default();
         orders.add(ACCOUNT, 1, 7);
         orders.add(ACCOUNT, 2, 5);
-        let of = |orders: &OrdersElsewhere, message: &Inbound<'_>| orders.worker_of(ACCOUNT, message);
-        assert_eq!(of(&orders, &cancel(1)), Some(7));
-        assert_eq!(orders.worker_of(AccountId(4), &cancel(1)), None, "another one's");
-        assert_eq!(of(&orders, &test_messages::enter(1, 100)), None);
-        assert_eq!(of(&orders, &test_messages::replace(1, 9)), Some(7));
+        assert_eq!(of(&orders, AccountId(4), cancel(1)), None, "another one's");
+        let of = |orders: &OrdersElsewhere, inbound| of(orders, ACCOUNT, inbound);
+        assert_eq!(of(&orders, cancel(1)), Some(7));
+        assert_eq!(of(&orders, test_messages::enter(1, 100)), None);
+        assert_eq!(of(&orders, test_messages::replace(1, 9)), Some(7));
         orders.add(ACCOUNT, 9, 7);
         assert_eq!(orders.workers_of(ACCOUNT), [7, 5]);
-        assert_eq!(of(&orders, &cancel(9)), Some(7), "before it is answered");
-        orders.follow(ACCOUNT, &test_messages::replaced(1, 9));
-        assert_eq!((of(&orders, &cancel(1)), of(&orders, &cancel(9))), (None, Some(7)));
+        assert_eq!(of(&orders, cancel(9)), Some(7), "before it is answered");
+        let replaced = test_messages::replaced(1, 9);
+        orders.follow(ACCOUNT, &Outbound::decode(&replaced).expect("a message").0);
+        assert_eq!((of(&orders, cancel(1)), of(&orders, cancel(9))), (None, Some(7)));
         orders.add(ACCOUNT, 10, 7);
         let (timestamp_ns, reason, client_order_id) = (1, 2, ID);
         let rejected = Rejected { timestamp_ns, user_ref_num: 10, reason, client_order_id };
-        orders.follow(ACCOUNT, &encoded(&Outbound::Rejected(rejected)));
-        assert_eq!((of(&orders, &cancel(9)), of(&orders, &cancel(10))), (Some(7), None));
+        orders.follow(ACCOUNT, &Outbound::Rejected(rejected));
+        assert_eq!((of(&orders, cancel(9)), of(&orders, cancel(10))), (Some(7), None));
         orders.forget(ACCOUNT, 9);
         orders.forget(ACCOUNT, 2);
         assert!(orders.is_empty());

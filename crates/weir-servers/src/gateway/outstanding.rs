@@ -27,7 +27,7 @@ use std::{
 use foldhash::HashMap;
 use weir_proto::{
     ouch::{
-        Cancel, Inbound, Outbound, original_user_ref_num, reject_reason, set_outbound_original_user_ref_num,
+        Cancel, Inbound, Outbound, reject_reason, set_outbound_original_user_ref_num,
         set_outbound_user_ref_num,
     },
     soup,
@@ -186,12 +186,7 @@ impl OutstandingOrders {
     fn accept_missed(&mut self) {
         let handled = self.handled;
         for sent in self.unanswered.iter_mut().filter(|sent| sent.number < handled) {
-            let quantity = match Inbound::decode(sent.message()) {
-                Ok(Inbound::Enter(enter, _)) => enter.quantity,
-                Ok(Inbound::Replace(replace, _)) => replace.quantity,
-                _ => continue,
-            };
-            self.upstream_numbers.assume(sent.number, quantity);
+            self.upstream_numbers.assume(sent.number, sent.quantity);
             // Its answer is missing; it was not skipped.
             sent.is_restored = false;
         }
@@ -232,7 +227,7 @@ impl OutstandingOrders {
     fn expiry(&self, number: u32, origin: Origin) -> Expiry {
         let place = self.unanswered.binary_search_by_key(&number, |sent| sent.number);
         let sent = place.map_or_else(|_| self.skipped.get(&number), |place| self.unanswered.get(place));
-        let id = sent.and_then(|sent| Inbound::decode(sent.message()).ok()?.client_order_id());
+        let id = sent.map(|sent| sent.client_order_id);
         let refusal = sent.map_or(reject_reason::DESTINATION_CLOSED, |sent| sent.refusal);
         Expiry::new(origin, self.upstream_numbers.shares_of(number), id).refused_with(refusal)
     }
@@ -315,7 +310,7 @@ impl OutstandingOrders {
     /// Whether a cancel of all shares of the order with this number was sent, or will be.
     pub(super) fn has_cancel(&self, number: u32) -> bool {
         let cancel = self.passed.get(&number).and_then(|about| about.cancel);
-        cancel.is_some_and(|cancel| cancel.quantity() == 0)
+        cancel.is_some_and(|cancel| cancel.quantity == 0)
     }
 
     /// See [`UpstreamNumbers::live_in`].
@@ -347,7 +342,7 @@ impl OutstandingOrders {
 
     /// Applies an answer and writes the client's numbers into it. `None`: it is about no known order. For an order
     /// that has ended, only messages about its trades count as answers. `message` is the decoded form of `raw`.
-    pub(super) fn apply_response(&mut self, message: &Outbound, raw: &mut [u8]) -> Option<Response> {
+    pub(super) fn apply_response(&mut self, message: &mut Outbound, raw: &mut [u8]) -> Option<Response> {
         let original = match message {
             Outbound::Replaced(replaced) => self.upstream_numbers.origin_of(replaced.original_user_ref_num),
             _ => None,
@@ -369,9 +364,11 @@ impl OutstandingOrders {
             || is_late
                 && self.limits.when_full == WhenFull::Refuse
                 && matches!(message, Outbound::Executed(_));
-        set_outbound_user_ref_num(raw, origin.user_ref_num);
         // An unknown original has no number that the client would recognise.
-        set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
+        let original = original.map_or(0, |original| original.user_ref_num);
+        message.set_user_ref_nums(origin.user_ref_num, original);
+        set_outbound_user_ref_num(raw, origin.user_ref_num);
+        set_outbound_original_user_ref_num(raw, original);
         Some(Response { origin, sent_ns, is_overfill })
     }
 
@@ -451,7 +448,7 @@ impl OutstandingOrders {
     /// ignores it, and it is refused unless the exchange still sends an answer to it. Returns whether there are any.
     pub(super) fn set_aside_passed_over(&mut self) -> bool {
         let handled = self.handled;
-        let is_it = |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
+        let is_it = |sent: &Unanswered| sent.is_restored && sent.number < handled && !sent.is_replace();
         self.set_aside(|sent| is_it(sent).then_some(reject_reason::DESTINATION_CLOSED))
     }
 
@@ -579,7 +576,7 @@ impl OutstandingOrders {
         while let Some(front) = self.unanswered.front()
             && front.number <= number
         {
-            let (handled, is_replace) = (front.number, front.message[0] == b'U');
+            let (handled, is_replace) = (front.number, front.is_replace());
             if handled == number {
                 sent_ns = front.sent_ns;
                 self.unanswered.pop_front();
@@ -603,9 +600,8 @@ impl OutstandingOrders {
     /// replace of an ended order has no answer anyway.
     fn may_be_skipped(&self, sent: &Unanswered) -> bool {
         let is_open = |number: u32| self.upstream_numbers.origin_of(number).is_some();
-        let original = original_user_ref_num(sent.message());
-        let is_order = sent.is_restored && sent.message[0] == b'O';
-        (sent.resend_until_ns == 0 || is_order) && is_open(sent.number) && original.is_none_or(is_open)
+        let is_order = sent.is_restored && !sent.is_replace();
+        (sent.resend_until_ns == 0 || is_order) && is_open(sent.number) && sent.original.is_none_or(is_open)
     }
 }
 
@@ -620,11 +616,8 @@ pub(super) fn traded_order(message: &Outbound) -> Option<u32> {
 
 /// Appends a cancel that leaves `quantity` shares, as a frame.
 pub(super) fn append_cancel(number: u32, quantity: u32, out: &mut Vec<u8>) {
-    let mut cancel = [0; Cancel::BYTES];
-    cancel[0] = Cancel::KIND;
-    cancel[1..5].copy_from_slice(&number.to_be_bytes());
-    cancel[5..].copy_from_slice(&quantity.to_be_bytes());
-    frame(&cancel, out);
+    out.extend_from_slice(&soup::header(soup::UNSEQUENCED, Cancel::BYTES));
+    Inbound::Cancel(Cancel { user_ref_num: number, quantity }).encode(out);
 }
 
 /// Appends a message as an unsequenced frame, and returns where the message begins.

@@ -80,14 +80,14 @@ impl Executed {
 
 impl Positions {
     /// Stores the terms of an order; a replacement has the symbol and side of its original.
-    pub(super) fn sent(&mut self, key: Key, raw: &[u8]) {
-        let (symbol, side, price, shares) = match Inbound::decode(raw) {
-            Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.side, enter.price, enter.quantity),
-            Ok(Inbound::Replace(replace, _)) => {
+    pub(super) fn sent(&mut self, key: Key, message: &Inbound<'_>) {
+        let (symbol, side, price, shares) = match message {
+            Inbound::Enter(enter, _) => (enter.symbol, enter.side, enter.price, enter.quantity),
+            Inbound::Replace(replace, _) => {
                 let Some(original) = self.orders.get(&(key.0, replace.original_user_ref_num)) else { return };
                 (original.symbol, original.side, replace.price, replace.quantity)
             }
-            _ => return,
+            Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => return,
         };
         let restored = Restored { user_ref_num: key.1, symbol, side, price, shares, original: None };
         self.orders.insert(key, restored);
@@ -146,11 +146,11 @@ impl Positions {
         &mut self,
         (t_ns, generation): (u64, u16),
         account: AccountId,
-        message: &[u8],
+        message: &Outbound,
     ) {
-        let executed = match Outbound::decode(message) {
-            Ok((Outbound::Executed(executed), _)) => executed,
-            Ok((Outbound::BrokenTrade(_), _)) => {
+        let executed = match message {
+            Outbound::Executed(executed) => executed,
+            Outbound::BrokenTrade(_) => {
                 self.unattributed.entry(account).or_default().broken_trades += 1;
                 return;
             }

@@ -63,10 +63,9 @@ impl Checks {
     }
 
     /// Applies an answer to a client, in the client's numbers.
-    pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
-        let Ok((message, _)) = Outbound::decode(raw) else { return };
-        let trade = self.risk.follow(account, &message);
-        match (&message, trade) {
+    pub(super) fn follow(&mut self, account: AccountId, message: &Outbound) {
+        let trade = self.risk.follow(account, message);
+        match (message, trade) {
             (Outbound::Executed(_), Some(trade)) => {
                 self.positions.add(account, trade.symbol, trade.side, trade.shares.into());
             }
@@ -127,9 +126,7 @@ mod tests {
         let mut checks = Checks::new(1, new_risk(1, 0, true, &Arc::new(References::new(1))));
         assert_eq!(checks.admit(0, account, &enter(1, 100)), Ok(()));
         let mut followed = |message: Outbound| {
-            let mut raw = Vec::new();
-            message.encode(&mut raw);
-            checks.follow(account, &raw);
+            checks.follow(account, &message);
             let position = checks.positions.at(0).map(|position| (position.bought, position.sold));
             (position, checks.positions.unattributed(account))
         };
@@ -151,7 +148,7 @@ mod tests {
             user_ref_num: 1,
             match_number: 1,
             reason: b'S',
-            client_order_id: ClientOrderId([b' '; 14]),
+            client_order_id: ClientOrderId::BLANK,
         });
         let rest = Unattributed { broken_trades: 1, ..rest };
         assert_eq!(followed(broken), (Some((60, 0)), rest), "how many shares it had is not said");

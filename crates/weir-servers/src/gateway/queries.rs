@@ -20,7 +20,8 @@ use weir_engine::{
 use weir_proto::ouch::{Cancel, Inbound};
 use weir_trading::{AccountId, LiveOrder, LiveTerms, Origin, Position, Unattributed};
 
-use super::{upstream::Cancelling, worker::Gateway};
+use super::{upstream_session::Cancelling, worker::Gateway};
+use crate::orders::ClientMessage;
 
 /// Places, accounts or orders of one question.
 pub(super) const SLICE_MAX: u32 = 256;
@@ -166,7 +167,8 @@ impl Gateway {
             Query::Cancel { orders, answer } => _ = answer.try_send(self.cancel_for_operator(&orders)),
             Query::StillOpen { orders, answer } => {
                 let mut open = vec![0; self.upstreams.len()];
-                orders.iter().filter_map(|order| self.place_of(*order)).for_each(|venue| open[venue] += 1);
+                let places = orders.iter().filter_map(|(account, number)| self.venue_with(*account, *number));
+                places.for_each(|venue| open[venue] += 1);
                 _ = answer.try_send(open);
             }
             Query::Positions { places, answer } => {
@@ -192,7 +194,8 @@ impl Gateway {
         let Some(upstream) = self.upstreams.get(venue) else {
             return OrderSlice { orders: Vec::new(), next: None, last_number: 0 };
         };
-        let (outstanding, checks) = (upstream.outstanding.borrow(), self.checks.borrow());
+        let (session, checks) = (upstream.session.borrow(), self.checks.borrow());
+        let outstanding = session.outstanding();
         let count = outstanding.places();
         let end = bounded(&places, count);
         let now_ns = self.store.now().as_nanos();
@@ -200,12 +203,10 @@ impl Gateway {
         let open = outstanding.live_in(places.start..end).filter(is_asked).map(|live| {
             let Origin { account, user_ref_num, home, received_ns } = live.origin;
             let is_own = usize::from(home) == self.worker;
-            let is_cancelled =
-                outstanding.has_cancel(live.upstream) || upstream.cancels_all(live.upstream, account);
             OpenOrder {
                 live,
                 terms: is_own.then(|| checks.risk.terms_of(account, user_ref_num)).flatten(),
-                is_cancelled,
+                is_cancelled: session.is_cancelled(live.upstream, account),
                 age_ns: (received_ns > 0).then(|| now_ns.saturating_sub(received_ns)),
             }
         });
@@ -214,11 +215,6 @@ impl Gateway {
             next: (end < count).then_some(end),
             last_number: outstanding.last_number(),
         }
-    }
-
-    /// The venue at which this worker has an open order.
-    fn place_of(&self, (account, number): OrderKey) -> Option<usize> {
-        self.upstreams.iter().position(|upstream| upstream.outstanding.borrow().knows(account, number))
     }
 
     fn sums_of(&self, account: AccountId) -> AccountSums {
@@ -236,20 +232,21 @@ impl Gateway {
     fn cancel_for_operator(&self, orders: &[OrderKey]) -> CancelOutcome {
         let mut counts = vec![CancelCount::default(); self.upstreams.len()];
         for (account, user_ref_num) in orders.iter().take(CANCELS_MAX) {
-            let Some(venue) = self.place_of((*account, *user_ref_num)) else { continue };
+            let Some(venue) = self.venue_with(*account, *user_ref_num) else { continue };
             // A record too many would end the journal. One that has failed takes none, and the cancel leaves anyway.
             if !self.has_failed() && !self.store.takes_cancels() {
                 return CancelOutcome { counts, is_journal_full: true };
             }
             let upstream = &self.upstreams[venue];
-            let mut raw = Vec::new();
-            Inbound::Cancel(Cancel { user_ref_num: *user_ref_num, quantity: 0 }).encode(&mut raw);
+            let (mut raw, user_ref_num) = (Vec::new(), *user_ref_num);
+            let cancel = Inbound::Cancel(Cancel { user_ref_num, quantity: 0 });
+            let message = ClientMessage::encode(cancel, &mut raw);
             let home = self.store.home_of(*account) as u16;
             let received_ns = self.store.now().as_nanos();
-            let origin = Origin { account: *account, user_ref_num: *user_ref_num, home, received_ns };
+            let origin = Origin { account: *account, user_ref_num, home, received_ns };
             self.counters.taken.add(1);
-            let cancelling = upstream
-                .cancel_for_operator(origin, &raw, |number| self.log_sent(upstream, &origin, &raw, number));
+            let log = |numbered| self.log_sent(upstream.key, &origin, message.raw(), numbered);
+            let cancelling = upstream.cancel_for_operator(origin, &message, log);
             if cancelling != Cancelling::OnItsWay {
                 self.counters.passed.add(1);
             }

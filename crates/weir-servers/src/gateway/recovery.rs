@@ -8,10 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use foldhash::HashMap;
 use weir_proto::{
-    ouch::{
-        ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
-        reject_reason,
-    },
+    ouch::{ClientOrderId, Inbound, Outbound, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin, Restored, WhenFull};
@@ -23,22 +20,22 @@ use super::{
     positions::{Executed, ExecutedShares, Positions},
     unreachable_orders::{Stranded, Why},
     unsolicited_cancels::Expiry,
-    upstream::Resume,
+    upstream_session::Resume,
     venue_record::{Endpoint, Venues, of_endpoint_record, of_venues_record},
     worker::{RECORD_CONTROL, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_VENUES, Symbols},
     worker_message::{Reject, of_home, of_sent_key, of_session_key, of_session_record, unpack_sequence},
 };
-use crate::orders::{KnownNumbers, Record, RecordKind};
+use crate::orders::{ClientMessage, KnownNumbers, Record, RecordKind};
 
 use client_sessions::ClientSessions;
 use naming::Naming;
 
-/// A sent message from its journal: an order, or a message about one.
+/// When and with which number a message was sent.
+#[derive(Clone, Copy)]
 struct Sent {
     /// The upstream number of the order.
     number: u32,
     origin: Origin,
-    raw: Vec<u8>,
     resend_until_ns: u64,
 }
 
@@ -67,22 +64,23 @@ pub(super) type Key = (u32, u32);
 type SessionId = (usize, usize);
 
 /// Answers by their orders.
-type Answers = BTreeMap<Key, Vec<SentReport<Vec<u8>>>>;
+type Answers = BTreeMap<Key, Vec<SentReport>>;
 
 /// A report about an order, as sent to its client.
-struct SentReport<Raw> {
-    raw: Raw,
+#[derive(Clone, Copy)]
+struct SentReport {
+    message: Outbound,
     /// Sent by the gateway itself, which has ended the order.
     is_end: bool,
 }
 
-impl<Raw: AsRef<[u8]>> SentReport<Raw> {
+impl SentReport {
     /// Restores it in the outstanding orders.
     fn restore(&self, outstanding: &mut OutstandingOrders, (account, user_ref_num): (AccountId, u32)) {
         if self.is_end {
             outstanding.restore_end(account, user_ref_num);
         } else {
-            outstanding.restore_answer(account, self.raw.as_ref());
+            outstanding.restore_answer(account, &self.message);
         }
     }
 }
@@ -101,7 +99,7 @@ struct Unsent {
 struct Session {
     outstanding: OutstandingOrders,
     /// Orders that have no room until answers to earlier ones are read, and the messages that follow them, in order.
-    later: VecDeque<Sent>,
+    later: VecDeque<(Sent, Vec<u8>)>,
     resume: Resume,
     /// By epoch and journal: the last message of this session whose answers it contains for its clients.
     kept: BTreeMap<(u16, u16), u64>,
@@ -130,23 +128,40 @@ impl Session {
         *kept = before.min(*kept);
     }
 
-    /// Adds waiting orders as long as there is room, each with the answers that were read before it, and its clients'
-    /// messages about it.
+    /// Adds a message that was sent; an order with the answers that were read before it. False: there is no room.
+    fn add(&mut self, sent: Sent, message: &ClientMessage<'_>, early: &mut Answers) -> bool {
+        let Sent { number, origin, resend_until_ns } = sent;
+        if !message.is_order() {
+            self.outstanding.restore_passed(origin.account, message);
+            return true;
+        }
+        if !self.outstanding.restore(number, origin, message, resend_until_ns) {
+            return false;
+        }
+        let order = (origin.account, origin.user_ref_num);
+        for report in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
+            report.restore(&mut self.outstanding, order);
+        }
+        true
+    }
+
+    /// Adds a message behind the waiting ones, or at once if there is room.
+    fn take(&mut self, sent: Sent, message: &ClientMessage<'_>, early: &mut Answers) {
+        self.catch_up(early);
+        if !self.later.is_empty() || !self.add(sent, message, early) {
+            self.later.push_back((sent, message.raw().to_vec()));
+        }
+    }
+
+    /// Adds waiting messages as long as there is room.
     fn catch_up(&mut self, early: &mut Answers) {
-        while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
-            if new_number(raw).is_none() {
-                self.outstanding.restore_passed(origin.account, raw);
-                self.later.pop_front();
-                continue;
-            }
-            if !self.outstanding.restore(*number, *origin, raw, *resend_until_ns) {
+        while let Some((sent, raw)) = self.later.pop_front() {
+            // It was decoded before it had to wait.
+            let Ok(message) = ClientMessage::decode(&raw) else { continue };
+            if !self.add(sent, &message, early) {
+                self.later.push_front((sent, raw));
                 return;
             }
-            let order = (origin.account, origin.user_ref_num);
-            for report in early.remove(&(order.0.0, order.1)).unwrap_or_default() {
-                report.restore(&mut self.outstanding, order);
-            }
-            self.later.pop_front();
         }
     }
 
@@ -412,18 +427,28 @@ impl<'c> Recovering<'c> {
         }
         match record.kind {
             RecordKind::Inbound { account, upstream, raw } => {
-                self.inbound(record, account, upstream, raw);
+                if let Ok(message) = ClientMessage::decode(raw) {
+                    self.inbound(record, account, upstream, &message);
+                }
             }
-            RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
+            RecordKind::Refused { account, reason, raw } => {
+                if let Ok(message) = ClientMessage::decode(raw) {
+                    self.refused(account, reason, &message);
+                }
+            }
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
-                self.positions.note_execution((record.t_ns, record.generation), account, message);
+                let message = Outbound::decode(message).ok().map(|(message, _)| message);
+                if let Some(message) = &message {
+                    self.positions.note_execution((record.t_ns, record.generation), account, message);
+                }
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
             RecordKind::Sent { account, session, upstream, raw } => {
                 let (key, epoch) = of_sent_key(session);
-                self.note_sent(account, raw);
+                let Ok(message) = ClientMessage::decode(raw) else { return };
+                self.note_sent(account, &message);
                 if let Some(place) = self.place_of(record.worker, key) {
-                    self.sent((place, epoch), record.t_ns, (account, upstream), raw);
+                    self.sent(((place, epoch), record.t_ns), (account, upstream), &message);
                 }
             }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
@@ -515,37 +540,45 @@ impl<'c> Recovering<'c> {
         self.limits.get(venue).copied().unwrap_or_default()
     }
 
-    fn inbound(&mut self, record: &Record<'_>, account: AccountId, upstream: u32, raw: &[u8]) {
+    fn inbound(
+        &mut self,
+        record: &Record<'_>,
+        account: AccountId,
+        upstream: u32,
+        message: &ClientMessage<'_>,
+    ) {
         let worker = usize::from(record.worker);
-        let Some(number) = new_number(raw) else { return };
+        let Some(number) = message.new_number() else { return };
         if upstream == 0 {
             if self.sent_first.get(&account).is_some_and(|sent| sent.has(number)) {
                 return;
             }
-            let is_certain = raw.first() == Some(&b'O') || self.certain.contains(&record.worker);
-            let unsent = Unsent { client_order_id: name_of(raw), reason: None, is_certain };
+            let is_enter = matches!(message.inbound(), Inbound::Enter(..));
+            let is_certain = is_enter || self.certain.contains(&record.worker);
+            let unsent = Unsent { client_order_id: message.client_order_id(), reason: None, is_certain };
             // The worker that it was handed to may have refused it.
             self.unsent.entry((account.0, number)).or_insert(unsent);
             return;
         }
-        self.note_sent(account, raw);
-        if let Some(venue) = self.venue_of(worker, account, raw) {
-            self.sent(((worker, venue), 0), record.t_ns, (account, upstream), raw);
+        self.note_sent(account, message);
+        if let Some(venue) = self.venue_of(worker, account, message.inbound()) {
+            self.sent((((worker, venue), 0), record.t_ns), (account, upstream), message);
         }
     }
 
-    fn refused(&mut self, account: AccountId, reason: u16, raw: &[u8]) {
-        let Some(number) = new_number(raw) else { return };
+    fn refused(&mut self, account: AccountId, reason: u16, message: &ClientMessage<'_>) {
+        let Some(number) = message.new_number() else { return };
         let key = (account.0, number);
         if !self.refused_in_stream.remove(&key) {
-            let unsent = Unsent { client_order_id: name_of(raw), reason: Some(reason), is_certain: true };
+            let client_order_id = message.client_order_id();
+            let unsent = Unsent { client_order_id, reason: Some(reason), is_certain: true };
             self.unsent.insert(key, unsent);
         }
     }
 
     /// Records that a client's message was sent.
-    fn note_sent(&mut self, account: AccountId, raw: &[u8]) {
-        let Some(number) = new_number(raw) else { return };
+    fn note_sent(&mut self, account: AccountId, message: &ClientMessage<'_>) {
+        let Some(number) = message.new_number() else { return };
         let last = self.last_sent.entry(account).or_default();
         *last = number.max(*last);
         let key = (account.0, number);
@@ -558,33 +591,35 @@ impl<'c> Recovering<'c> {
 
     /// The venue through which a worker sent its own client's order, if the record does not contain it: an earlier
     /// version wrote the record, with the routes that are configured now.
-    fn venue_of(&self, worker: usize, account: AccountId, raw: &[u8]) -> Option<usize> {
-        if self.limits.len() == 1 {
-            return Some(0);
+    fn venue_of(&self, worker: usize, account: AccountId, message: &Inbound<'_>) -> Option<usize> {
+        match message {
+            _ if self.limits.len() == 1 => Some(0),
+            Inbound::Enter(enter, _) => self.symbols.route(enter.symbol),
+            Inbound::Replace(replace, _) => {
+                let original = replace.original_user_ref_num;
+                let mut own = self.sessions.range((worker, 0)..(worker + 1, 0));
+                own.find(|(_, session)| session.outstanding.knows(account, original))
+                    .map(|((_, venue), _)| *venue)
+            }
+            Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => None,
         }
-        if let Some(original) = original_user_ref_num(raw) {
-            let mut own = self.sessions.range((worker, 0)..(worker + 1, 0));
-            return own
-                .find(|(_, session)| session.outstanding.knows(account, original))
-                .map(|((_, venue), _)| *venue);
-        }
-        self.symbols.route(symbol_of(raw)?)
     }
 
-    fn sent(&mut self, session: (SessionId, u16), t_ns: u64, order: (AccountId, u32), raw: &[u8]) {
-        let ((place, epoch), (account, number)) = (session, order);
-        let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
-        if new_number(raw).is_some() {
-            self.positions.sent((account.0, user_ref_num), raw);
-        }
+    fn sent(
+        &mut self,
+        ((place, epoch), t_ns): ((SessionId, u16), u64),
+        (account, number): (AccountId, u32),
+        message: &ClientMessage<'_>,
+    ) {
+        let user_ref_num = message.user_ref_num();
+        self.positions.sent((account.0, user_ref_num), message.inbound());
         let home = (account.0 as usize % self.workers) as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: 0 };
         let resend_until_ns = self.now.resend_until_ns(t_ns, self.limits_of(place.1).resend_age_max_ns);
         self.session(place);
         let is_it = |session: &Session| session.resume.epoch == epoch;
         let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
-        session.later.push_back(Sent { number, origin, raw: raw.to_vec(), resend_until_ns });
-        session.catch_up(&mut self.early);
+        session.take(Sent { number, origin, resend_until_ns }, message, &mut self.early);
     }
 
     /// Records that a client has a message of an exchange. Returns its place, and its number in the session there.
@@ -607,9 +642,18 @@ impl<'c> Recovering<'c> {
         Some((place, sequence))
     }
 
-    fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
-        let number = outbound_user_ref_num(message);
-        if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
+    /// `message`: none if it cannot be decoded.
+    fn sequenced(
+        &mut self,
+        worker: u16,
+        account: AccountId,
+        upstream_sequence: u64,
+        message: Option<Outbound>,
+    ) {
+        let number = message.as_ref().and_then(Outbound::user_ref_num);
+        if let Some(number) = number
+            && let Some(Outbound::Accepted(_) | Outbound::Rejected(_) | Outbound::Replaced(_)) = message
+        {
             let key = (account.0, number);
             let is_refused_here = self.unsent.remove(&key).is_some_and(|unsent| unsent.reason.is_some());
             if upstream_sequence == 0 && !is_refused_here {
@@ -620,8 +664,8 @@ impl<'c> Recovering<'c> {
             return;
         }
         let Some((place, sequence)) = self.note_heard(worker, account, upstream_sequence) else { return };
-        let Some(number) = number else { return };
-        let report = SentReport { raw: message, is_end: sequence == 0 };
+        let (Some(number), Some(message)) = (number, message) else { return };
+        let report = SentReport { message, is_end: sequence == 0 };
         let is_it = |session: &Session| session.outstanding.knows(account, number);
         let Some(session) = session_of(&mut self.sessions, &mut self.former, place, is_it) else { return };
         if session.outstanding.knows(account, number) {
@@ -630,7 +674,6 @@ impl<'c> Recovering<'c> {
                 self.positions.orders.remove(&(account.0, number));
             }
         } else if usize::from(worker) != place.0 || self.has_later(place) {
-            let report = SentReport { raw: message.to_vec(), is_end: report.is_end };
             self.early.entry((account.0, number)).or_default().push(report);
         }
     }
@@ -754,22 +797,6 @@ fn session_of<'s>(
     }
     let former = former.iter_mut().rev().find(|(of, former)| *of == place && is_it(former));
     Some(former.map_or(current, |(_, former)| former))
-}
-
-/// The new number in a client's message: of an order or a replacement.
-fn new_number(raw: &[u8]) -> Option<u32> {
-    inbound_user_ref_num(raw).filter(|_| matches!(raw.first(), Some(b'O' | b'U')))
-}
-
-/// The symbol of a new order.
-pub(super) fn symbol_of(raw: &[u8]) -> Option<Symbol> {
-    Some(Symbol(raw.get(10..18).filter(|_| raw[0] == b'O')?.try_into().ok()?))
-}
-
-/// The client's name for its order.
-fn name_of(raw: &[u8]) -> ClientOrderId {
-    let id = Inbound::decode(raw).ok().and_then(|message| message.client_order_id());
-    id.unwrap_or(ClientOrderId([b' '; 14]))
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ impl Gateway {
     fn orders_left_by(&self, routes: &Routes) -> Vec<String> {
         let checks = self.checks.borrow();
         let is_forgetful = |upstream: &Rc<Upstream>| {
-            upstream.outstanding.borrow().limits().when_full == WhenFull::ForgetOldest
+            upstream.session.borrow().outstanding().limits().when_full == WhenFull::ForgetOldest
         };
         let mut open: BTreeMap<Symbol, usize> = BTreeMap::new();
         for symbol in checks.risk.open_symbols() {
@@ -167,7 +167,7 @@ impl Gateway {
     /// While this is on, exchanges that a reload leaves get no orders.
     pub(super) fn hold_for_reload(&self, plan: &WorkerPlan, is_held: bool) {
         let left = plan.venues.iter().filter(|change| change.step == VenueStep::Leave);
-        left.for_each(|change| self.upstreams[change.venue].hold(is_held));
+        left.for_each(|change| self.upstreams[change.venue].session.borrow_mut().hold(is_held));
     }
 
     /// Carries a reload out.

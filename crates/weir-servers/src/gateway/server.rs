@@ -47,7 +47,8 @@ use super::{
     reloading::Reloading,
     undelivered_bounds, unreachable_orders,
     unsolicited_cancels::{Expiry, Untold},
-    upstream::{Login, Resume, Upstream, UpstreamId},
+    upstream::{Login, Upstream, UpstreamId},
+    upstream_session::Resume,
     venue_record::Endpoint,
     worker::{Common, Gateway, Parts, Symbols},
     worker_message::{Reject, WorkerMessage},
@@ -572,9 +573,11 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     if shared.common.hands_off {
         port.attach().map_err(io::Error::other)?;
     }
-    let upstreams = sessions.into_iter().enumerate().map(|(venue, (outstanding, resume))| {
+    let is_journaled = store.journal().is_some();
+    let upstreams = sessions.into_iter().enumerate().map(|(venue, recovered)| {
         let login = Login::new(&config.venues[venue], worker);
-        Upstream::new(UpstreamId { worker, venue, venues: config.venues.len() }, login, outstanding, resume)
+        let place = UpstreamId { worker, venue, venues: config.venues.len() };
+        Upstream::new(place, login, recovered, is_journaled)
     });
     let parts = Parts {
         common: Arc::clone(&shared.common),

@@ -13,7 +13,7 @@ use weir_proto::ouch::{
 };
 use weir_trading::Origin;
 
-use super::worker::Gateway;
+use super::worker::{Gateway, Report};
 
 /// This many are reported at a time, when the journal and the other workers have room.
 pub(super) const SHARE_MAX: usize = 256;
@@ -31,7 +31,7 @@ pub(super) struct Expiry {
 
 impl Expiry {
     pub(super) fn new(origin: Origin, left: Option<u32>, id: Option<ClientOrderId>) -> Self {
-        let client_order_id = id.unwrap_or(ClientOrderId([b' '; 14]));
+        let client_order_id = id.unwrap_or(ClientOrderId::BLANK);
         Self { origin, left, client_order_id, refusal: DESTINATION_CLOSED }
     }
 
@@ -89,13 +89,14 @@ impl Gateway {
             return;
         }
         let now = self.store.now();
-        let mut raw = Vec::new();
-        expiry.message(self.store.time_of_day_ns(now)).encode(&mut raw);
+        let (message, mut raw) = (expiry.message(self.store.time_of_day_ns(now)), Vec::new());
+        message.encode(&mut raw);
         self.counters.taken.add(1);
         self.counters.expired.add(1);
         if expiry.left.is_none() {
             self.store.counters().count_reject(expiry.refusal);
         }
-        self.reply(&expiry.origin, &raw, upstream_sequence, now);
+        let report = Report { raw: &raw, message: &message };
+        self.reply(&expiry.origin, &report, upstream_sequence, now);
     }
 }

@@ -23,9 +23,7 @@ use weir_engine::{
     sync::{Notify, Signal},
     time::{self, Instant, yield_now},
 };
-use weir_proto::ouch::{
-    Cancel, CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason,
-};
+use weir_proto::ouch::{CancelReject, Inbound, Outbound, Rejected, Symbol, reject_reason};
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
@@ -34,16 +32,16 @@ use super::{
     notices::{Begun, Notices},
     order_id_timestamp,
     orders_of_other_workers::OrdersElsewhere,
+    outstanding::OutstandingOrders,
     pre_trade_checks::Checks,
     record_kinds::GatewayRecord,
-    recovery::symbol_of,
     upstream::{self, Upstream},
     venue_record::Endpoint,
     worker_message::{Kind, MESSAGE_BYTES_MAX, Reject, WorkerMessage},
 };
 use crate::{
     journal::Lsn,
-    orders::{Application, ApplicationKind, SessionStore, Waiting},
+    orders::{Application, ApplicationKind, ClientMessage, SessionStore, Waiting},
     overflow::{Bounds, Overflow},
 };
 
@@ -170,6 +168,13 @@ pub(super) struct Gateway {
     pub(super) symbols: RefCell<Arc<Symbols>>,
 }
 
+/// A message for a client: its bytes, and what they say, with the client's numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report<'a> {
+    pub(super) raw: &'a [u8],
+    pub(super) message: &'a Outbound,
+}
+
 /// The parts of a gateway worker.
 pub(super) struct Parts {
     pub(super) common: Arc<Common>,
@@ -254,7 +259,7 @@ impl Gateway {
 
     /// The worker responsible for a message: the one that has the order, if that is a different one.
     #[inline]
-    fn worker_for(&self, account: AccountId, message: &Inbound<'_>) -> usize {
+    fn worker_for(&self, account: AccountId, message: &ClientMessage<'_>) -> usize {
         let elsewhere = self.elsewhere.borrow();
         let of_order = if elsewhere.is_empty() { None } else { elsewhere.worker_of(account, message) };
         of_order.map_or_else(|| self.sender_of(account), usize::from)
@@ -292,13 +297,13 @@ impl Gateway {
 
     /// Checks a client's message before it is routed.
     #[inline]
-    fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
-        match message {
+    fn admit(&self, account: AccountId, message: &ClientMessage<'_>, now: Instant) -> Result<(), u16> {
+        match message.inbound() {
             Inbound::Enter(..) | Inbound::Replace(..) => {
                 if self.is_leaving(account) {
                     return Err(reject_reason::DESTINATION_CLOSED);
                 }
-                let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
+                let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message.inbound());
                 if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
                     self.store.disconnect(account);
                 }
@@ -311,7 +316,7 @@ impl Gateway {
             Inbound::Cancel(_) => self.count_cancel(account, now)?,
             Inbound::AccountQuery => {}
         }
-        if raw.len() > MESSAGE_BYTES_MAX {
+        if message.raw().len() > MESSAGE_BYTES_MAX {
             self.counters.too_long.add(1);
             return Err(reject_reason::PROCESSING_ERROR);
         }
@@ -332,16 +337,16 @@ impl Gateway {
     }
 
     /// Hands an order to the sending worker.
-    fn hand_over(&self, worker: usize, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
-        let mut worker_message =
-            WorkerMessage::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
+    fn hand_over(&self, worker: usize, origin: &Origin, message: &ClientMessage<'_>) -> Result<(), u16> {
+        let worker_message = WorkerMessage::new(Kind::Order, origin.account.0, message.raw());
+        let mut worker_message = worker_message.ok_or(reject_reason::PROCESSING_ERROR)?;
         worker_message.received_ns = origin.received_ns;
         worker_message.handed_ns = origin.received_ns;
         if !self.overflow[worker].takes_message() {
             return Err(reject_reason::PROCESSING_ERROR);
         }
         self.name_venues();
-        self.store.log_inbound(origin.account, raw);
+        self.store.log_inbound(origin.account, message.raw());
         if self.store.is_failed() {
             // An order that would be unknown after a restart is not sent.
             return Err(reject_reason::DESTINATION_CLOSED);
@@ -358,31 +363,31 @@ impl Gateway {
 
     /// Sends an order through this worker's own session.
     #[inline]
-    fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
-        let Some(venue) = self.venue_of(origin, raw)? else { return self.come_to_nothing(raw) };
+    fn send_up(&self, origin: &Origin, message: &ClientMessage<'_>) -> Result<(), u16> {
+        let Some(venue) = self.venue_of(origin, message)? else { return self.come_to_nothing(message) };
         let upstream = &self.upstreams[venue];
         if usize::from(origin.home) != self.worker
-            && matches!(raw.first(), Some(b'O' | b'U'))
-            && upstream.is_late(origin, self.store.now().as_nanos())
+            && message.is_order()
+            && upstream.session.borrow().is_late(origin, self.store.now().as_nanos())
         {
             return Err(reject_reason::DESTINATION_CLOSED);
         }
-        let log = |number: u32| self.log_sent(upstream, origin, raw, number);
-        if upstream.send(*origin, raw, log)? { Ok(()) } else { self.come_to_nothing(raw) }
+        let log = |numbered| self.log_sent(upstream.key, origin, message.raw(), numbered);
+        if upstream.send(*origin, message, log)? { Ok(()) } else { self.come_to_nothing(message) }
     }
 
     /// Handles a message about an order that is not open; it is not sent. A replace has its own number, and is
     /// refused under it. OUCH also allows silence, but a client that waits for a new order must know that there is
     /// none. A cancel has nothing left to do, and OUCH has no answer for it except the one that ended its order.
     #[cold]
-    fn come_to_nothing(&self, raw: &[u8]) -> Result<(), u16> {
+    fn come_to_nothing(&self, message: &ClientMessage<'_>) -> Result<(), u16> {
         self.counters.without_order.add(1);
         #[cfg(test)]
         if is_planted(Plant::ReplaceUntold) {
             self.counters.passed.add(1);
             return Ok(());
         }
-        if raw.first() == Some(&b'U') {
+        if matches!(message.inbound(), Inbound::Replace(..)) {
             return Err(reject_reason::REPLACE_NOT_ALLOWED);
         }
         self.counters.passed.add(1);
@@ -409,27 +414,32 @@ impl Gateway {
 
     /// The venue of a new order depends on its symbol; messages about an order go where the order is.
     #[inline]
-    fn venue_of(&self, origin: &Origin, raw: &[u8]) -> Result<Option<usize>, u16> {
+    fn venue_of(&self, origin: &Origin, message: &ClientMessage<'_>) -> Result<Option<usize>, u16> {
         if self.upstreams.len() == 1 && self.symbols.borrow().other.is_some() {
             return Ok(Some(0));
         }
-        if raw.first() == Some(&b'O') {
-            let venue = symbol_of(raw).and_then(|symbol| self.symbols.borrow().route(symbol));
+        if let Inbound::Enter(enter, _) = message.inbound() {
+            let venue = self.symbols.borrow().route(enter.symbol);
             return venue.ok_or(reject_reason::INVALID_SYMBOL).map(Some);
         }
-        let number = match raw.first() {
-            Some(b'U') => weir_proto::ouch::original_user_ref_num(raw),
-            _ => weir_proto::ouch::inbound_user_ref_num(raw),
-        };
-        let knows = |upstream: &Rc<Upstream>| {
-            number.is_some_and(|number| upstream.outstanding.borrow().knows(origin.account, number))
-        };
-        Ok(self.upstreams.iter().position(knows))
+        let Some(number) = message.earlier_order() else { return Ok(None) };
+        Ok(self.venue_with(origin.account, number))
+    }
+
+    /// The venue at which this worker has an open order.
+    pub(super) fn venue_with(&self, account: AccountId, number: u32) -> Option<usize> {
+        let knows = |upstream: &Rc<Upstream>| upstream.session.borrow().outstanding().knows(account, number);
+        self.upstreams.iter().position(knows)
+    }
+
+    /// The last record that the journal contains; none: it has failed.
+    pub(super) fn kept(&self) -> Option<Lsn> {
+        (!self.has_failed()).then(|| self.store.journal().map_or(Lsn::MAX, |journal| journal.durable()))
     }
 
     /// Whether the journal already contains a record.
     pub(super) fn is_kept(&self, lsn: Lsn) -> bool {
-        !self.has_failed() && self.store.journal().is_none_or(|journal| journal.durable() >= lsn)
+        self.kept().is_some_and(|kept| kept >= lsn)
     }
 
     /// Waits until the journal contains a record. False: it never will.
@@ -455,14 +465,12 @@ impl Gateway {
     }
 
     /// Informs the client, through its home, that its order was not accepted.
-    fn reject(&self, origin: &Origin, raw: &[u8], reason: u16) {
-        let message = Inbound::decode(raw);
-        let client_order_id = message.ok().and_then(|message| message.client_order_id());
+    fn reject(&self, origin: &Origin, message: &ClientMessage<'_>, reason: u16) {
         let reject = Reject {
-            user_ref_num: weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0),
+            user_ref_num: message.user_ref_num(),
             // A cancel or a modification has no client order id; this reason marks an answer that cannot be sent.
-            reason: if client_order_id.is_some() { reason } else { CANCEL_REJECT },
-            client_order_id: client_order_id.unwrap_or(ClientOrderId([b' '; 14])),
+            reason: if message.is_order() { reason } else { CANCEL_REJECT },
+            client_order_id: message.client_order_id(),
         };
         if usize::from(origin.home) == self.worker {
             self.tell(origin.account, reject);
@@ -495,18 +503,19 @@ impl Gateway {
 
     /// Delivers an answer to its client.
     #[inline]
-    pub(super) fn deliver(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+    pub(super) fn deliver(&self, origin: &Origin, report: &Report<'_>, upstream_sequence: u64, now: Instant) {
         if usize::from(origin.home) == self.worker {
             self.answered.set(self.answered.get() + 1);
         }
-        self.reply(origin, raw, upstream_sequence, now);
+        self.reply(origin, report, upstream_sequence, now);
     }
 
     /// Appends a message to the stream of a client, through its home.
     #[inline]
-    pub(super) fn reply(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+    pub(super) fn reply(&self, origin: &Origin, report: &Report<'_>, upstream_sequence: u64, now: Instant) {
+        let Report { raw, message } = *report;
         if usize::from(origin.home) == self.worker {
-            return self.emit(origin.account, raw, upstream_sequence);
+            return self.emit(origin.account, raw, Some(message), upstream_sequence);
         }
         let Some(mut worker_message) = WorkerMessage::new(Kind::Reply, origin.account.0, raw) else { return };
         worker_message.received_ns = now.as_nanos();
@@ -515,20 +524,24 @@ impl Gateway {
         self.push(origin.home.into(), worker_message);
     }
 
-    /// Appends an answer to its client's stream.
+    /// Appends an answer to its client's stream. `message` is the decoded form of `raw`, if that was decoded on this
+    /// worker.
     #[inline]
-    fn emit(&self, account: AccountId, raw: &[u8], upstream_sequence: u64) {
+    fn emit(&self, account: AccountId, raw: &[u8], message: Option<&Outbound>, upstream_sequence: u64) {
         if upstream_sequence != 0 {
             self.name_venues();
         }
         self.store.emit(account, &[raw], upstream_sequence);
         self.counters.passed.add(1);
-        if !self.elsewhere.borrow().is_empty() {
-            self.elsewhere.borrow_mut().follow(account, raw);
+        let (mut elsewhere, mut checks) = (self.elsewhere.borrow_mut(), self.checks.borrow_mut());
+        if elsewhere.is_empty() && !checks.follows {
+            return;
         }
-        let mut checks = self.checks.borrow_mut();
+        let decoded = if message.is_none() { Outbound::decode(raw).ok() } else { None };
+        let Some(message) = message.or(decoded.as_ref().map(|(message, _)| message)) else { return };
+        elsewhere.follow(account, message);
         if checks.follows {
-            checks.follow(account, raw);
+            checks.follow(account, message);
         }
     }
 
@@ -561,10 +574,11 @@ impl Gateway {
     /// Whether every order is answered and every requested cancel is done, or cannot be in this process.
     fn is_settled(&self) -> bool {
         let has_failed = self.store.is_failed();
-        let is_over =
-            |upstream: &Rc<Upstream>| (has_failed || upstream.is_idle()) && !upstream.has_cancels_open();
-        let is_settled =
-            |upstream: &Rc<Upstream>| !upstream.has_untold() && (!upstream.is_up() || is_over(upstream));
+        let is_settled = |upstream: &Rc<Upstream>| {
+            let session = upstream.session.borrow();
+            let is_over = (has_failed || session.is_idle()) && !session.has_cancels_open();
+            !upstream.has_untold() && (!session.is_up() || is_over)
+        };
         self.upstreams.iter().all(is_settled)
     }
 
@@ -581,11 +595,12 @@ impl Gateway {
 
     fn update_gauges(&self, upstream: &Upstream) {
         if upstream.venue == 0 {
-            let sum = |count: fn(&super::outstanding::OutstandingOrders) -> usize| {
-                self.upstreams.iter().map(|upstream| count(&upstream.outstanding.borrow()) as u64).sum()
+            let sum = |count: fn(&OutstandingOrders) -> usize| {
+                let of = |upstream: &Rc<Upstream>| count(upstream.session.borrow().outstanding()) as u64;
+                self.upstreams.iter().map(of).sum()
             };
-            self.counters.open_orders.set(sum(super::outstanding::OutstandingOrders::open));
-            self.counters.unanswered.set(sum(super::outstanding::OutstandingOrders::unanswered));
+            self.counters.open_orders.set(sum(OutstandingOrders::open));
+            self.counters.unanswered.set(sum(OutstandingOrders::unanswered));
         }
     }
 
@@ -596,18 +611,20 @@ impl Gateway {
         self.record(Hop::Handoff, now.as_nanos().saturating_sub(worker_message.handed_ns));
         match worker_message.kind {
             Kind::Order => {
-                let raw = worker_message.message();
-                let user_ref_num = weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0);
-                let home = from as u16;
-                let origin = Origin { account, user_ref_num, home, received_ns: worker_message.received_ns };
-                if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
+                let message = ClientMessage::decode(worker_message.message());
+                // The worker that handed it over had decoded it.
+                let Ok(message) = message else { return self.counters.passed.add(1) };
+                let (user_ref_num, received_ns) = (message.user_ref_num(), worker_message.received_ns);
+                let origin = Origin { account, user_ref_num, home: from as u16, received_ns };
+                let allowed = self.allow(account, &message);
+                if let Err(reason) = allowed.and_then(|()| self.send_up(&origin, &message)) {
                     // Later orders may be sent: without a separate record this one would count as sent too.
-                    self.store.log_refused(account, raw, reason);
-                    self.reject(&origin, raw, reason);
+                    self.store.log_refused(account, message.raw(), reason);
+                    self.reject(&origin, &message, reason);
                 }
             }
             Kind::Reply => {
-                self.emit(account, worker_message.message(), worker_message.upstream_sequence);
+                self.emit(account, worker_message.message(), None, worker_message.upstream_sequence);
                 self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(worker_message.received_ns));
             }
             Kind::Reject => {
@@ -626,15 +643,17 @@ impl Gateway {
     }
 
     /// Checks an order that another worker has admitted.
-    fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
-        match raw.first() {
+    fn allow(&self, account: AccountId, message: &ClientMessage<'_>) -> Result<(), u16> {
+        match message.inbound() {
             // It does not wait for the journal if its order has been sent.
-            Some(&Cancel::KIND) => Ok(()),
+            Inbound::Cancel(_) => Ok(()),
             // It would wait for the journal forever.
             _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
-            Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
-            Some(b'O' | b'U') => self.checks.borrow().kills(account),
-            _ => Ok(()),
+            Inbound::Enter(..) | Inbound::Replace(..) if self.is_leaving(account) => {
+                Err(reject_reason::DESTINATION_CLOSED)
+            }
+            Inbound::Enter(..) | Inbound::Replace(..) => self.checks.borrow().kills(account),
+            Inbound::Modify(_) | Inbound::AccountQuery => Ok(()),
         }
     }
 
@@ -646,35 +665,34 @@ impl Gateway {
 }
 
 impl Application for Gateway {
-    fn on_message(&self, account: AccountId, message: Inbound<'_>, raw: &[u8], now: Instant) {
+    fn on_message(&self, account: AccountId, message: &ClientMessage<'_>, now: Instant) {
         self.counters.taken.add(1);
         if self.common.hop_times
-            && let Some(id) = message.client_order_id()
-            && let Some(sent_ns) = order_id_timestamp::read(&id)
+            && let Some(sent_ns) = order_id_timestamp::read(&message.client_order_id())
             && let Some(passed_ns) = self.store.time_of_day_ns(now).checked_sub(sent_ns)
         {
             self.hops.record(Hop::ClientToGateway, passed_ns);
         }
-        let user_ref_num = message.user_ref_num().unwrap_or(0);
+        let user_ref_num = message.user_ref_num();
         let home = self.worker as u16;
         let origin = Origin { account, user_ref_num, home, received_ns: now.as_nanos() };
-        let sender = self.worker_for(account, &message);
-        if let Inbound::Replace(..) = message
+        let sender = self.worker_for(account, message);
+        if let Inbound::Replace(..) = message.inbound()
             && sender != self.sender_of(account)
         {
             // Before it is sent: it may be refused at once.
             self.elsewhere.borrow_mut().add(account, user_ref_num, sender as u16);
         }
-        let outcome = self.admit(account, &message, raw, now).and_then(|()| {
+        let outcome = self.admit(account, message, now).and_then(|()| {
             if sender == self.worker {
-                self.send_up(&origin, raw)
+                self.send_up(&origin, message)
             } else {
-                self.hand_over(sender, &origin, raw)
+                self.hand_over(sender, &origin, message)
             }
         });
         if let Err(reason) = outcome {
-            self.store.log_refused(account, raw, reason);
-            self.reject(&origin, raw, reason);
+            self.store.log_refused(account, message.raw(), reason);
+            self.reject(&origin, message, reason);
         }
     }
 

@@ -30,6 +30,7 @@ use super::{
     Application, CutOff, LastEnding,
     account::Slot,
     admission,
+    client_message::ClientMessage,
     connection_events::{self, note_refused},
     counters::AccountCells,
     session::{End, Next, Session},
@@ -621,7 +622,7 @@ fn message(
 ) -> Result<(), &'static str> {
     let counters = store.counters();
     counters.received.add(1);
-    let message = match Inbound::decode(raw) {
+    let message = match ClientMessage::decode(raw) {
         Ok(message) => message,
         Err(error) if error.kind == DecodeErrorKind::Unsupported => {
             store.shared.protocol_errors.note(account, error.label());
@@ -630,12 +631,12 @@ fn message(
         }
         Err(error) => return Err(error.label()),
     };
-    let (number, client_order_id) = match &message {
+    let (number, client_order_id) = match message.inbound() {
         Inbound::Enter(enter, _) => (enter.user_ref_num, enter.client_order_id),
         Inbound::Replace(replace, _) => (replace.user_ref_num, replace.client_order_id),
         Inbound::Cancel(_) | Inbound::Modify(_) => {
             counters.orders.add(1);
-            application.on_message(account, message, raw, now);
+            application.on_message(account, &message, now);
             return Ok(());
         }
         Inbound::AccountQuery => {
@@ -648,7 +649,7 @@ fn message(
     match store.judge(store.slot(account), number) {
         NumberVerdict::New => {
             counters.orders.add(1);
-            application.on_message(account, message, raw, now);
+            application.on_message(account, &message, now);
         }
         NumberVerdict::Retransmission if store.take_lost(account, number) => {
             let reason = application.on_other(account, now).err();

@@ -47,6 +47,7 @@
 mod account;
 mod accounts;
 mod admission;
+mod client_message;
 mod clock;
 mod config;
 pub(crate) mod config_file;
@@ -72,10 +73,10 @@ mod worker;
 use std::{future::Future, pin::Pin};
 
 use weir_engine::time::Instant;
-use weir_proto::ouch;
 use weir_trading::AccountId;
 
 pub use accounts::AccountPlace;
+pub use client_message::ClientMessage;
 pub use config::{ACCOUNTS_MAX, AccountConfig, OrdersConfig, accounts_named, demo_accounts};
 pub use config_file::{ConfigError, ConfigErrors};
 pub use counters::NodeCounters;
@@ -130,8 +131,8 @@ pub type Waiting = Pin<Box<dyn Future<Output = ()>>>;
 /// from inside its runtime, and must not block.
 pub trait Application: 'static {
     /// A message of a client. Enters and replaces come with new numbers only: retransmissions are dropped before, and
-    /// account queries are answered before. `raw` is the whole message as received, `now` the time of its receive.
-    fn on_message(&self, account: AccountId, message: ouch::Inbound<'_>, raw: &[u8], now: Instant);
+    /// account queries are answered before. `now` is the time of its receive.
+    fn on_message(&self, account: AccountId, message: &ClientMessage<'_>, now: Instant);
 
     /// A message that is handled before it reaches the application: an account query, which is answered regardless of
     /// the result, or a message that is refused, with the returned reason if there is one. It is refused because it

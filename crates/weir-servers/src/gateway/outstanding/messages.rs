@@ -1,5 +1,6 @@
 //! Messages as they were sent: unanswered ones, and the last ones about open orders.
 
+use weir_proto::ouch::ClientOrderId;
 use weir_trading::AccountId;
 
 use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
@@ -12,6 +13,12 @@ pub(super) struct Unanswered {
     pub(super) resend_until_ns: u64,
     pub(super) number: u32,
     pub(super) account: AccountId,
+    /// Its shares, as sent.
+    pub(super) quantity: u32,
+    /// The upstream number of the order that it replaces; 0 stands for one that has ended. `None`: it is an order.
+    pub(super) original: Option<u32>,
+    /// The client's name for it.
+    pub(super) client_order_id: ClientOrderId,
     /// The reason of the refusal, if it ends here.
     pub(super) refusal: u16,
     pub(super) length: u8,
@@ -26,6 +33,11 @@ impl Unanswered {
     pub(super) fn message(&self) -> &[u8] {
         &self.message[..usize::from(self.length)]
     }
+
+    /// Whether it replaces another order.
+    pub(super) fn is_replace(&self) -> bool {
+        self.original.is_some()
+    }
 }
 
 /// A message about an open order, as it was sent.
@@ -35,6 +47,8 @@ pub(super) struct Passed {
     pub(super) after: u32,
     /// Its position among all of these.
     pub(super) place: u64,
+    /// The resulting size of the order.
+    pub(super) quantity: u32,
     pub(super) length: u8,
     pub(super) message: [u8; MESSAGE_BYTES_MAX],
 }
@@ -42,11 +56,6 @@ pub(super) struct Passed {
 impl Passed {
     pub(super) fn message(&self) -> &[u8] {
         &self.message[..usize::from(self.length)]
-    }
-
-    /// The resulting size of the order.
-    pub(super) fn quantity(&self) -> u32 {
-        self.message[5..9].try_into().map_or(0, u32::from_be_bytes)
     }
 }
 

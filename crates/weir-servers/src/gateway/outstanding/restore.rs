@@ -1,30 +1,27 @@
 //! Restores outstanding orders from journals after a restart: the messages sent with their numbers, the answers, and
 //! the orders that the gateway ended itself.
 
-use weir_proto::ouch::{
-    Outbound, inbound_user_ref_num, original_user_ref_num, outbound_original_user_ref_num,
-    outbound_user_ref_num, set_inbound_user_ref_num, set_outbound_original_user_ref_num,
-    set_outbound_user_ref_num,
-};
+use weir_proto::ouch::{Outbound, set_inbound_user_ref_num};
 use weir_trading::{AccountId, Origin};
 
 use super::OutstandingOrders;
-use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
+use crate::{gateway::worker_message::MESSAGE_BYTES_MAX, orders::ClientMessage};
 
 impl OutstandingOrders {
-    /// A journal contains this message, sent with this number; it may be resent until `resend_until_ns`. Messages of
+    /// A journal contains this enter or replace, sent with this number; it may be resent until `resend_until_ns`. Messages of
     /// one session must come in order of their numbers. False: there is no room for it until an earlier one has
     /// ended. Call [`Self::sweep`] after the last record.
     pub(in crate::gateway) fn restore(
         &mut self,
         number: u32,
         origin: Origin,
-        raw: &[u8],
+        message: &ClientMessage<'_>,
         resend_until_ns: u64,
     ) -> bool {
-        let original = original_user_ref_num(raw)
+        let original = message
+            .earlier_order()
             .and_then(|client| self.upstream_numbers.upstream_of(origin.account, client));
-        if number < self.upstream_numbers.next() || raw.len() > MESSAGE_BYTES_MAX {
+        if number < self.upstream_numbers.next() || message.raw().len() > MESSAGE_BYTES_MAX {
             return true;
         }
         if self.upstream_numbers.restore(number, origin, original).is_err() {
@@ -32,43 +29,42 @@ impl OutstandingOrders {
                 return false;
             }
             self.sweep();
-            return self.restore(number, origin, raw, resend_until_ns);
+            return self.restore(number, origin, message, resend_until_ns);
         }
         self.owners.note(number, &origin);
         self.bury_orphans();
         self.keep_used();
-        self.note(number, &origin, original, &mut raw.to_vec());
+        self.note(number, &origin, (message.inbound(), original), &mut message.raw().to_vec());
         if let Some(last) = self.unanswered.back_mut() {
             (last.resend_until_ns, last.is_restored) = (resend_until_ns, true);
         }
         true
     }
 
-    /// A journal contains this message about an order, in the client's numbers. Nothing shows whether it has arrived.
-    pub(in crate::gateway) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
-        let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
-        let number = client.and_then(|client| self.upstream_numbers.upstream_of(account, client));
-        if let (Some(number), Some(b'X' | b'M')) = (number, raw.first()) {
-            let mut raw = raw.to_vec();
+    /// A journal contains this cancel or change, in the client's numbers. Nothing shows whether it has arrived.
+    pub(in crate::gateway) fn restore_passed(&mut self, account: AccountId, message: &ClientMessage<'_>) {
+        let number = self.upstream_numbers.upstream_of(account, message.user_ref_num());
+        if let Some(number) = number.filter(|_| message.raw().len() <= MESSAGE_BYTES_MAX) {
+            let mut raw = message.raw().to_vec();
             set_inbound_user_ref_num(&mut raw, number);
-            self.note_passed(number, &raw);
+            self.note_passed(number, message.inbound(), &raw);
         }
     }
 
     /// A journal shows that the client has this answer; its numbers are the client's.
-    pub(in crate::gateway) fn restore_answer(&mut self, account: AccountId, raw: &[u8]) {
-        let upstream = |client: Option<u32>| self.upstream_numbers.upstream_of(account, client?);
-        let Some(number) = upstream(outbound_user_ref_num(raw)) else { return };
-        let original = upstream(outbound_original_user_ref_num(raw)).unwrap_or(0);
-        let mut raw = raw.to_vec();
-        set_outbound_user_ref_num(&mut raw, number);
-        set_outbound_original_user_ref_num(&mut raw, original);
-        if let Ok((message, _)) = Outbound::decode(&raw) {
-            self.note_answered(account, number);
-            self.upstream_numbers.apply(&message);
-            self.bury(&message);
-            self.keep_used();
-        }
+    pub(in crate::gateway) fn restore_answer(&mut self, account: AccountId, message: &Outbound) {
+        let upstream = |client: u32| self.upstream_numbers.upstream_of(account, client);
+        let Some(number) = message.user_ref_num().and_then(upstream) else { return };
+        let original = match message {
+            Outbound::Replaced(replaced) => upstream(replaced.original_user_ref_num).unwrap_or(0),
+            _ => 0,
+        };
+        let mut message = *message;
+        message.set_user_ref_nums(number, original);
+        self.note_answered(account, number);
+        self.upstream_numbers.apply(&message);
+        self.bury(&message);
+        self.keep_used();
     }
 
     /// A journal shows that the gateway ended a client's order itself, in the current session.
@@ -123,7 +119,7 @@ impl OutstandingOrders {
                 self.unanswered.push_back(sent);
             } else if self.may_be_skipped(&sent) {
                 self.skipped.insert(sent.number, sent);
-            } else if sent.message[0] == b'U' {
+            } else if sent.is_replace() {
                 self.upstream_numbers.finish(sent.number);
             }
         }

@@ -3,7 +3,10 @@
 use weir_proto::ouch::{Cancel, Inbound, inbound_user_ref_num, outbound_user_ref_num};
 
 use super::{withdrawn::WAIT_MIN_NS, *};
-use crate::gateway::test_messages::{accepted, entered as enter};
+use crate::{
+    gateway::test_messages::{accepted, entered as enter},
+    orders::ClientMessage,
+};
 
 const LIMITS: OutstandingLimits = OutstandingLimits {
     open_max: 4,
@@ -11,6 +14,21 @@ const LIMITS: OutstandingLimits = OutstandingLimits {
     when_full: WhenFull::Refuse,
     resend_age_max_ns: 1_000,
 };
+
+/// The same from bytes.
+impl OutstandingOrders {
+    fn assign(&mut self, origin: Origin, raw: &[u8], out: &mut Vec<u8>) -> Sending {
+        self.assign_upstream_number(origin, &ClientMessage::decode(raw).expect("a message"), out)
+    }
+
+    fn restore_bytes(&mut self, number: u32, origin: Origin, raw: &[u8], until_ns: u64) -> bool {
+        self.restore(number, origin, &ClientMessage::decode(raw).expect("a message"), until_ns)
+    }
+
+    fn restore_answer_bytes(&mut self, account: AccountId, raw: &[u8]) {
+        self.restore_answer(account, &Outbound::decode(raw).expect("a message").0);
+    }
+}
 
 fn origin(account: u32, user_ref_num: u32) -> Origin {
     Origin { account: AccountId(account), user_ref_num, home: 0, received_ns: 0 }
@@ -62,8 +80,10 @@ fn number_at(message: &[u8], at: usize) -> u32 {
 }
 
 fn answer(outstanding: &mut OutstandingOrders, mut raw: Vec<u8>) -> Option<(Response, Vec<u8>)> {
-    let message = Outbound::decode(&raw).expect("a message").0;
-    outstanding.apply_response(&message, &mut raw).map(|answer| (answer, raw))
+    let mut message = Outbound::decode(&raw).expect("a message").0;
+    let response = outstanding.apply_response(&mut message, &mut raw)?;
+    assert_eq!(Outbound::decode(&raw).expect("a message").0, message, "both have the client's numbers");
+    Some((response, raw))
 }
 
 /// Nothing is withheld.
@@ -80,7 +100,7 @@ fn what_has_waited_too_long_to_be_sent_ends_with_what_would_replace_it() {
         [(1, 0, enter(1, 100)), (2, 500, enter(2, 100)), (3, 500, replace(1, 3, 50))]
     {
         let origin = Origin { received_ns, ..origin(0, number) };
-        assert_eq!(outstanding.assign_upstream_number(origin, &raw, &mut out), Sending::Numbered(number));
+        assert_eq!(outstanding.assign(origin, &raw, &mut out), Sending::Numbered(number));
     }
     assert_eq!(
         (outstanding.wait_max_ns(), outstanding.first_wait_until_ns(0)),
@@ -101,10 +121,7 @@ fn what_has_waited_too_long_to_be_sent_ends_with_what_would_replace_it() {
 fn numbers_are_exchanged_on_the_way_out_and_back() {
     let mut outstanding = OutstandingOrders::new(50, LIMITS);
     let mut out = Vec::new();
-    assert_eq!(
-        outstanding.assign_upstream_number(origin(3, 7), &enter(7, 100), &mut out),
-        Sending::Numbered(50)
-    );
+    assert_eq!(outstanding.assign(origin(3, 7), &enter(7, 100), &mut out), Sending::Numbered(50));
     assert_eq!(out[..3], [0, 48, b'U']);
     assert_eq!(inbound_user_ref_num(&out[3..]), Some(50));
     let (found, raw) = answer(&mut outstanding, accepted(50, b'L')).expect("it is known");
@@ -116,14 +133,14 @@ fn numbers_are_exchanged_on_the_way_out_and_back() {
 fn an_order_is_open_until_its_last_share_is_gone() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     answer(&mut outstanding, reduced(b'E', 1, 60));
     assert_eq!(outstanding.open(), 1);
-    assert_eq!(outstanding.assign_upstream_number(origin(0, 1), &cancel(1), &mut out), Sending::Passed(1));
+    assert_eq!(outstanding.assign(origin(0, 1), &cancel(1), &mut out), Sending::Passed(1));
     answer(&mut outstanding, reduced(b'C', 1, 40));
     assert_eq!(outstanding.open(), 0);
-    assert_eq!(outstanding.assign_upstream_number(origin(0, 1), &cancel(1), &mut out), Sending::Unknown);
+    assert_eq!(outstanding.assign(origin(0, 1), &cancel(1), &mut out), Sending::Unknown);
 }
 
 #[test]
@@ -131,7 +148,7 @@ fn a_rejected_or_dead_order_is_not_open() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for number in 1..=2 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
     }
     answer(&mut outstanding, accepted(1, b'D'));
     answer(&mut outstanding, reduced(b'J', 2, 0));
@@ -143,7 +160,7 @@ fn what_was_not_answered_is_sent_again_with_its_number() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut sent = Vec::new();
     for number in 1..=3 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut sent);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut sent);
     }
     assert!(outstanding.is_full());
     answer(&mut outstanding, accepted(10, b'L'));
@@ -162,7 +179,7 @@ fn an_order_has_the_time_it_was_handed_to_the_connection_until_its_first_answer(
     let mut out = Vec::new();
     for number in 1..=3 {
         let origin = Origin { received_ns: u64::from(number), ..origin(0, number) };
-        outstanding.assign_upstream_number(origin, &enter(number, 100), &mut out);
+        outstanding.assign(origin, &enter(number, 100), &mut out);
     }
     let mut received = Vec::new();
     outstanding.stamp(11, 12, 77, |received_ns| received.push(received_ns));
@@ -177,13 +194,10 @@ fn an_order_has_the_time_it_was_handed_to_the_connection_until_its_first_answer(
 fn a_replace_moves_the_order_to_its_new_number() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 11), &enter(11, 100), &mut out);
+    outstanding.assign(origin(0, 11), &enter(11, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     out.clear();
-    assert_eq!(
-        outstanding.assign_upstream_number(origin(0, 12), &replace(11, 12, 50), &mut out),
-        Sending::Numbered(2)
-    );
+    assert_eq!(outstanding.assign(origin(0, 12), &replace(11, 12, 50), &mut out), Sending::Numbered(2));
     assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (1, 2));
     let (_, raw) = answer(&mut outstanding, replaced(1, 2, 50)).expect("it is known");
     assert_eq!((number_at(&raw, 9), number_at(&raw, 13)), (11, 12));
@@ -196,9 +210,9 @@ fn a_replace_moves_the_order_to_its_new_number() {
 fn a_replace_the_exchange_ignored_is_forgotten_when_a_later_order_is_answered() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 50), &mut out);
-    outstanding.assign_upstream_number(origin(0, 3), &enter(3, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 2), &replace(1, 2, 50), &mut out);
+    outstanding.assign(origin(0, 3), &enter(3, 100), &mut out);
     answer(&mut outstanding, accepted(3, b'L'));
     assert_eq!((outstanding.open(), outstanding.unanswered()), (2, 0));
 }
@@ -209,16 +223,16 @@ fn one_open_order_too_many_is_refused_or_the_oldest_is_forgotten() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     for number in 1..=4 {
         assert_eq!(
-            outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out),
+            outstanding.assign(origin(0, number), &enter(number, 100), &mut out),
             Sending::Numbered(number)
         );
     }
-    assert_eq!(outstanding.assign_upstream_number(origin(0, 5), &enter(5, 100), &mut out), Sending::Full);
+    assert_eq!(outstanding.assign(origin(0, 5), &enter(5, 100), &mut out), Sending::Full);
     let mut outstanding =
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     for number in 1..=9 {
         assert_eq!(
-            outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out),
+            outstanding.assign(origin(0, number), &enter(number, 100), &mut out),
             Sending::Numbered(number)
         );
     }
@@ -231,10 +245,10 @@ fn one_open_order_too_many_is_refused_or_the_oldest_is_forgotten() {
 fn an_old_open_order_outlives_many_that_ended() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     for number in 2..=20 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
         answer(&mut outstanding, accepted(number, b'D'));
     }
     assert_eq!(outstanding.open(), 1);
@@ -247,7 +261,7 @@ fn every_open_order_of_an_account_is_cancelled_in_order() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for (account, number) in [(0, 1), (1, 1), (0, 2)] {
-        outstanding.assign_upstream_number(origin(account, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(account, number), &enter(number, 100), &mut out);
     }
     out.clear();
     assert_eq!(outstanding.last_number(), 3);
@@ -264,10 +278,10 @@ fn a_replace_dies_with_its_original_and_gives_its_number_back() {
     for kind in [b'C', b'E'] {
         let mut outstanding = OutstandingOrders::new(1, LIMITS);
         let mut out = Vec::new();
-        outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+        outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
         answer(&mut outstanding, accepted(1, b'L'));
-        outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 0), &mut out);
-        outstanding.assign_upstream_number(origin(0, 3), &replace(2, 3, 50), &mut out);
+        outstanding.assign(origin(0, 2), &replace(1, 2, 0), &mut out);
+        outstanding.assign(origin(0, 3), &replace(2, 3, 50), &mut out);
         assert_eq!((outstanding.open(), outstanding.unanswered()), (3, 2));
         assert!(answer(&mut outstanding, reduced(kind, 1, 100)).is_some());
         assert_eq!((outstanding.open(), outstanding.unanswered()), (0, 0));
@@ -282,9 +296,9 @@ fn a_replace_dies_with_its_original_and_gives_its_number_back() {
 fn a_confirmed_replace_outlives_its_original() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 50), &mut out);
-    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 60), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 2), &replace(1, 2, 50), &mut out);
+    outstanding.assign(origin(0, 3), &replace(1, 3, 60), &mut out);
     answer(&mut outstanding, accepted(1, b'L'));
     answer(&mut outstanding, replaced(1, 2, 50));
     assert_eq!((outstanding.open(), outstanding.unanswered()), (1, 0), "the other one had lost its original");
@@ -294,10 +308,10 @@ fn a_confirmed_replace_outlives_its_original() {
 #[test]
 fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
-    assert!(outstanding.restore(70, origin(0, 1), &enter(1, 100), 1_000));
-    outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
-    outstanding.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
-    assert!(outstanding.restore(71, origin(0, 2), &replace(1, 2, 50), 1_000));
+    assert!(outstanding.restore_bytes(70, origin(0, 1), &enter(1, 100), 1_000));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &reduced(b'E', 1, 100));
+    assert!(outstanding.restore_bytes(71, origin(0, 2), &replace(1, 2, 50), 1_000));
     let mut out = Vec::new();
     assert_eq!(resend(&mut outstanding, 0, &mut out), 1);
     assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (0, 71), "1 may be another client's");
@@ -306,13 +320,13 @@ fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
 #[test]
 fn a_restored_replace_dies_with_its_original() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
-    assert!(outstanding.restore(70, origin(0, 1), &enter(1, 100), 1_000));
-    assert!(outstanding.restore(71, origin(0, 2), &replace(1, 2, 50), 1_000));
-    outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
-    outstanding.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
+    assert!(outstanding.restore_bytes(70, origin(0, 1), &enter(1, 100), 1_000));
+    assert!(outstanding.restore_bytes(71, origin(0, 2), &replace(1, 2, 50), 1_000));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &reduced(b'E', 1, 100));
     assert_eq!((outstanding.open(), outstanding.unanswered()), (0, 0));
     // The client may have placed an order with that number since.
-    assert!(outstanding.restore(72, origin(0, 2), &enter(2, 100), 1_000));
+    assert!(outstanding.restore_bytes(72, origin(0, 2), &enter(2, 100), 1_000));
     assert_eq!((outstanding.open(), outstanding.take_ignored()), (1, Vec::new()));
 }
 
@@ -321,11 +335,11 @@ fn a_number_that_was_given_back_before_a_restart_is_not_given_back_again() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     for (number, client, raw) in [(70, 1, enter(1, 100)), (71, 2, replace(1, 2, 50)), (72, 3, enter(3, 100))]
     {
-        assert!(outstanding.restore(number, origin(0, client), &raw, 1_000));
+        assert!(outstanding.restore_bytes(number, origin(0, client), &raw, 1_000));
     }
     // The replace was ignored, because a later one was answered.
-    outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
-    outstanding.restore_answer(AccountId(0), &accepted(3, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(3, b'L'));
     outstanding.sweep();
     assert_eq!((outstanding.unanswered(), outstanding.take_ignored()), (0, Vec::new()));
 }
@@ -352,14 +366,14 @@ fn kinds(mut frames: &[u8]) -> Vec<(u8, u32)> {
 fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut out = Vec::new();
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.assign_upstream_number(origin(0, 2), &enter(2, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 2), &enter(2, 100), &mut out);
     answer(&mut outstanding, accepted(11, b'L'));
-    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 80), &mut out);
-    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 50), &mut out);
-    outstanding.assign_upstream_number(origin(0, 1), &cancel_to(1, 60), &mut out);
-    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 70), &mut out);
-    outstanding.assign_upstream_number(origin(0, 2), &cancel(2), &mut out);
+    outstanding.assign(origin(0, 1), &cancel_to(1, 80), &mut out);
+    outstanding.assign(origin(0, 1), &cancel_to(1, 50), &mut out);
+    outstanding.assign(origin(0, 1), &cancel_to(1, 60), &mut out);
+    outstanding.assign(origin(0, 3), &replace(1, 3, 70), &mut out);
+    outstanding.assign(origin(0, 2), &cancel(2), &mut out);
     let mut again = Vec::new();
     assert_eq!(resend(&mut outstanding, 0, &mut again), 3);
     assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
@@ -376,8 +390,8 @@ fn cancels_of_orders_that_were_forgotten_do_not_pile_up() {
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     let mut out = Vec::new();
     for number in 1..=1000 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
-        outstanding.assign_upstream_number(origin(0, number), &cancel(number), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &cancel(number), &mut out);
         assert!(outstanding.passed.len() <= PASSED_SLACK + 2 * 4);
     }
 }
@@ -389,8 +403,7 @@ fn a_journal_gives_the_outstanding_orders_back() {
     let mut journal = Vec::new();
     for client in 101..=103 {
         let raw = enter(client, 100);
-        let Sending::Numbered(number) = outstanding.assign_upstream_number(origin(0, client), &raw, &mut out)
-        else {
+        let Sending::Numbered(number) = outstanding.assign(origin(0, client), &raw, &mut out) else {
             panic!("there is room")
         };
         journal.push((number, client, raw));
@@ -398,9 +411,9 @@ fn a_journal_gives_the_outstanding_orders_back() {
     let (_, first) = answer(&mut outstanding, accepted(1, b'L')).expect("it is known");
     let mut again = OutstandingOrders::new(1, LIMITS);
     for (number, client, raw) in &journal {
-        assert!(again.restore(*number, origin(0, *client), raw, 1_000));
+        assert!(again.restore_bytes(*number, origin(0, *client), raw, 1_000));
     }
-    again.restore_answer(AccountId(0), &first);
+    again.restore_answer_bytes(AccountId(0), &first);
     assert_eq!((again.open(), again.unanswered(), again.upstream_numbers.next()), (3, 2, 4));
     let (mut sent, mut sent_again) = (Vec::new(), Vec::new());
     resend(&mut outstanding, 0, &mut sent);
@@ -424,14 +437,14 @@ fn busy(limits: OutstandingLimits) -> OutstandingOrders {
     let mut outstanding = OutstandingOrders::new(50, OutstandingLimits { open_max: 5, ..limits });
     let mut out = Vec::new();
     for number in 1..=3 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
     }
     answer(&mut outstanding, accepted(50, b'D'));
     answer(&mut outstanding, accepted(51, b'L'));
     answer(&mut outstanding, reduced(b'E', 51, 40));
-    outstanding.assign_upstream_number(origin(0, 4), &replace(2, 4, 50), &mut out);
+    outstanding.assign(origin(0, 4), &replace(2, 4, 50), &mut out);
     let late = Origin { received_ns: 500, ..origin(0, 5) };
-    outstanding.assign_upstream_number(late, &enter(5, 100), &mut out);
+    outstanding.assign(late, &enter(5, 100), &mut out);
     outstanding
 }
 
@@ -452,10 +465,7 @@ fn all_of_a_session_that_is_over_expires_and_the_next_one_begins_with_the_first_
     assert_eq!(cancels(&outstanding), [51, 52]);
     outstanding.raise_next(51);
     assert_eq!(cancels(&outstanding), [51, 52], "an answer that was given before says nothing");
-    assert_eq!(
-        outstanding.assign_upstream_number(origin(0, 6), &enter(6, 100), &mut out),
-        Sending::Numbered(53)
-    );
+    assert_eq!(outstanding.assign(origin(0, 6), &enter(6, 100), &mut out), Sending::Numbered(53));
     outstanding.begin_anew();
     outstanding.raise_next(1);
     assert!(cancels(&outstanding).is_empty());
@@ -504,7 +514,7 @@ fn of_a_venue_that_forgets_orders_no_more_are_kept_than_may_be_open() {
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     let mut out = Vec::new();
     for number in 1..=40 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
         resend(&mut outstanding, 1_001, &mut out);
         assert!(outstanding.unanswered() <= LIMITS.open_max);
     }
@@ -521,10 +531,10 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
         (73, 4, enter(4, 100), 1_000),
     ];
     for (number, client, raw, until_ns) in &all {
-        assert!(outstanding.restore(*number, origin(0, *client), raw, *until_ns));
+        assert!(outstanding.restore_bytes(*number, origin(0, *client), raw, *until_ns));
     }
-    outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
-    outstanding.restore_answer(AccountId(0), &accepted(4, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(4, b'L'));
     outstanding.sweep();
     assert_eq!(
         (outstanding.open(), outstanding.unanswered()),
@@ -537,17 +547,17 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
 #[test]
 fn replaces_that_were_ignored_leave_their_places_while_a_journal_is_read() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
-    assert!(outstanding.restore(1, origin(0, 1), &enter(1, 100), 1_000));
+    assert!(outstanding.restore_bytes(1, origin(0, 1), &enter(1, 100), 1_000));
     // Each is followed by an order that ends at once.
     for number in (2..100).step_by(2) {
         let answer = accepted(number + 1, b'D');
-        while !outstanding.restore(number, origin(0, number), &replace(1, number, 50), 1_000)
-            || !outstanding.restore(number + 1, origin(0, number + 1), &enter(number + 1, 100), 1_000)
+        while !outstanding.restore_bytes(number, origin(0, number), &replace(1, number, 50), 1_000)
+            || !outstanding.restore_bytes(number + 1, origin(0, number + 1), &enter(number + 1, 100), 1_000)
         {
             // The remaining ones are read repeatedly.
-            outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
+            outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
         }
-        outstanding.restore_answer(AccountId(0), &answer);
+        outstanding.restore_answer_bytes(AccountId(0), &answer);
     }
     outstanding.sweep();
     assert_eq!((outstanding.open(), outstanding.unanswered()), (1, 0));
@@ -557,7 +567,7 @@ fn replaces_that_were_ignored_leave_their_places_while_a_journal_is_read() {
 fn an_order_that_a_journal_says_was_ended_here_is_cancelled_on_every_connection() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     for number in 1..=3 {
-        assert!(outstanding.restore(69 + number, origin(0, number), &enter(number, 100), 1_000));
+        assert!(outstanding.restore_bytes(69 + number, origin(0, number), &enter(number, 100), 1_000));
     }
     outstanding.restore_end(AccountId(0), 3);
     assert_eq!((outstanding.open(), outstanding.unanswered()), (2, 2), "that says nothing of earlier ones");
@@ -569,8 +579,8 @@ fn of_clients_cancels_those_of_open_orders_are_said_again_up_to_a_number() {
     let mut outstanding = OutstandingOrders::new(10, LIMITS);
     let mut out = Vec::new();
     for number in 1..=3 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
-        outstanding.assign_upstream_number(origin(0, number), &cancel_to(number, 40), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &cancel_to(number, 40), &mut out);
     }
     answer(&mut outstanding, accepted(10, b'D'));
     out.clear();
@@ -583,7 +593,7 @@ fn orders_that_are_given_up_are_cancelled_and_no_more_are_known_than_may_be_open
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
     for number in 1..=10 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut out);
         assert_eq!(numbers_and_left(&outstanding.give_up([(AccountId(0), number)])), [(number, None)]);
         assert!(outstanding.give_up([(AccountId(0), number)]).is_empty(), "it is not open any more");
     }
@@ -607,9 +617,9 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
         OutstandingOrders::new(10, OutstandingLimits { open_max: 8, unanswered_max: 8, ..LIMITS });
     let mut out = Vec::new();
     for (account, number) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
-        outstanding.assign_upstream_number(origin(account, number), &enter(number, 100), &mut out);
+        outstanding.assign(origin(account, number), &enter(number, 100), &mut out);
     }
-    outstanding.assign_upstream_number(origin(0, 3), &replace(1, 3, 50), &mut out);
+    outstanding.assign(origin(0, 3), &replace(1, 3, 50), &mut out);
     let expiries = outstanding.withdraw(Some(AccountId(0)), 11, reject_reason::FIRM_NOT_AUTHORIZED);
     assert_eq!(numbers_and_left(&expiries), [(3, None), (2, None)]);
     assert_eq!(
@@ -621,7 +631,7 @@ fn what_no_connection_has_had_ends_when_it_is_withdrawn_and_others_go_on() {
     assert_eq!(numbers_and_left(&outstanding.withdraw(None, 12, 2)), [(2, None)]);
     assert_eq!(outstanding.last_number(), 14, "their numbers are used");
     let mut outstanding = OutstandingOrders::new(u32::MAX, LIMITS);
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
     assert!(outstanding.withdraw(None, u32::MAX, 2).is_empty(), "the last number there is has left");
 }
 
@@ -675,12 +685,12 @@ fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
     let mut outstanding =
         OutstandingOrders::new(1, OutstandingLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
     for number in 1..=5 {
-        outstanding.assign_upstream_number(origin(0, number), &enter(number, 100), &mut Vec::new());
+        outstanding.assign(origin(0, number), &enter(number, 100), &mut Vec::new());
     }
     assert_eq!(of(&mut outstanding, reduced(b'E', 1, 10)), Some((1, false)), "forgotten is not over");
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
-    assert!(outstanding.restore(70, origin(0, 1), &enter(1, 100), 1_000));
-    outstanding.restore_answer(AccountId(0), &accepted(1, b'D'));
+    assert!(outstanding.restore_bytes(70, origin(0, 1), &enter(1, 100), 1_000));
+    outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'D'));
     assert_eq!(of(&mut outstanding, broken(70)), Some((1, false)), "also after a restart");
 }
 
@@ -689,9 +699,9 @@ fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to
     let restored = || {
         let mut outstanding = OutstandingOrders::new(1, LIMITS);
         for number in 1..=3 {
-            assert!(outstanding.restore(number, origin(number, 1), &enter(1, 100), u64::MAX));
+            assert!(outstanding.restore_bytes(number, origin(number, 1), &enter(1, 100), u64::MAX));
         }
-        outstanding.restore_answer(AccountId(2), &accepted(1, b'L'));
+        outstanding.restore_answer_bytes(AccountId(2), &accepted(1, b'L'));
         outstanding.sweep();
         outstanding
     };
@@ -716,9 +726,9 @@ fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to
 #[test]
 fn an_order_whose_acceptance_is_missing_ends_with_its_last_share() {
     let (mut outstanding, mut out) = (OutstandingOrders::new(1, LIMITS), Vec::new());
-    outstanding.assign_upstream_number(origin(0, 1), &enter(1, 100), &mut out);
-    outstanding.assign_upstream_number(origin(0, 2), &replace(1, 2, 60), &mut out);
-    outstanding.assign_upstream_number(origin(0, 3), &enter(3, 100), &mut out);
+    outstanding.assign(origin(0, 1), &enter(1, 100), &mut out);
+    outstanding.assign(origin(0, 2), &replace(1, 2, 60), &mut out);
+    outstanding.assign(origin(0, 3), &enter(3, 100), &mut out);
     outstanding.note_gap();
     // It does not know the third one.
     outstanding.raise_next(3);
@@ -737,9 +747,9 @@ fn a_replacement_that_is_given_up_with_its_original_is_told_before_it_wherever_a
     let restored = || {
         let mut outstanding = OutstandingOrders::new(1, LIMITS);
         for (number, raw) in [(1, enter(1, 100)), (2, replace(1, 2, 60)), (3, replace(2, 3, 70))] {
-            assert!(outstanding.restore(number, origin(0, number), &raw, 0));
+            assert!(outstanding.restore_bytes(number, origin(0, number), &raw, 0));
         }
-        outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
+        outstanding.restore_answer_bytes(AccountId(0), &accepted(1, b'L'));
         outstanding
     };
     let of = |number| (AccountId(0), number);
@@ -762,9 +772,9 @@ fn numbers_that_are_to_be_given_back_are_no_more_than_may_be_open_however_long_a
     let mut out = Vec::new();
     for first in (1..=81).step_by(4) {
         // It replaces an earlier order, and that order's replacements end with it.
-        outstanding.assign_upstream_number(origin(0, first), &enter(first, 100), &mut out);
+        outstanding.assign(origin(0, first), &enter(first, 100), &mut out);
         for number in first + 1..first + 4 {
-            outstanding.assign_upstream_number(origin(0, number), &replace(first, number, 50), &mut out);
+            outstanding.assign(origin(0, number), &replace(first, number, 50), &mut out);
         }
     }
     let ignored: Vec<u32> = outstanding.take_ignored().iter().map(|origin| origin.user_ref_num).collect();

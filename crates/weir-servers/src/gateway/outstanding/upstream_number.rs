@@ -2,17 +2,14 @@
 //! message about an order gets that order's number. A numbered message is kept until it is answered, the last cancel
 //! and the last change of an order as long as it is open.
 
-use weir_proto::ouch::{
-    inbound_user_ref_num, original_user_ref_num, reject_reason, set_inbound_user_ref_num,
-    set_original_user_ref_num,
-};
+use weir_proto::ouch::{Inbound, reject_reason, set_inbound_user_ref_num, set_original_user_ref_num};
 use weir_trading::Origin;
 
 use super::{
     OutstandingOrders, PASSED_SLACK, Sending, frame,
     messages::{Passed, Unanswered},
 };
-use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
+use crate::{gateway::worker_message::MESSAGE_BYTES_MAX, orders::ClientMessage};
 
 impl OutstandingOrders {
     /// Gives a client's message, at most [`MESSAGE_BYTES_MAX`] long, its upstream number, and appends the frame to
@@ -20,49 +17,52 @@ impl OutstandingOrders {
     pub(in crate::gateway) fn assign_upstream_number(
         &mut self,
         origin: Origin,
-        raw: &[u8],
+        message: &ClientMessage<'_>,
         out: &mut Vec<u8>,
     ) -> Sending {
-        let concerned = match raw.first() {
-            Some(b'O') => None,
-            Some(b'U') => original_user_ref_num(raw),
-            _ => inbound_user_ref_num(raw),
-        };
-        let concerned = concerned.map(|client| self.upstream_numbers.upstream_of(origin.account, client));
+        let earlier = message.earlier_order();
+        let concerned = earlier.map(|client| self.upstream_numbers.upstream_of(origin.account, client));
         if concerned == Some(None) {
             return Sending::Unknown;
         }
         let concerned = concerned.flatten();
-        match (raw.first(), concerned) {
-            (Some(b'O' | b'U'), _) => {
-                let Ok(number) = self.upstream_numbers.assign(origin, concerned) else {
-                    return Sending::Full;
-                };
-                self.owners.note(number, &origin);
-                self.bury_orphans();
-                let message = frame(raw, out);
-                self.note(number, &origin, concerned, &mut out[message..]);
-                Sending::Numbered(number)
-            }
-            (_, Some(number)) => {
-                let message = frame(raw, out);
-                set_inbound_user_ref_num(&mut out[message..], number);
-                self.note_passed(number, &out[message..]);
-                Sending::Passed(number)
-            }
-            (_, None) => Sending::Unknown,
+        if !message.is_order() {
+            let Some(number) = concerned else { return Sending::Unknown };
+            let begin = frame(message.raw(), out);
+            set_inbound_user_ref_num(&mut out[begin..], number);
+            self.note_passed(number, message.inbound(), &out[begin..]);
+            return Sending::Passed(number);
         }
+        let Ok(number) = self.upstream_numbers.assign(origin, concerned) else { return Sending::Full };
+        self.owners.note(number, &origin);
+        self.bury_orphans();
+        let begin = frame(message.raw(), out);
+        self.note(number, &origin, (message.inbound(), concerned), &mut out[begin..]);
+        Sending::Numbered(number)
     }
 
-    /// Writes the numbers into a message and keeps it until it is answered. If it is read from a journal, the
-    /// original of a replace may have ended. Then number 0 stands for it, which no order has: the client's own number
-    /// would name another client's order there.
-    pub(super) fn note(&mut self, number: u32, origin: &Origin, original: Option<u32>, message: &mut [u8]) {
-        set_inbound_user_ref_num(message, number);
-        set_original_user_ref_num(message, original.unwrap_or(0));
+    /// Writes the numbers into the bytes of an enter or a replace and keeps them until it is answered. If it is read
+    /// from a journal, the original of a replace may have ended. Then number 0 stands for it, which no order has: the
+    /// client's own number would name another client's order there.
+    pub(super) fn note(
+        &mut self,
+        number: u32,
+        origin: &Origin,
+        (message, original): (&Inbound<'_>, Option<u32>),
+        bytes: &mut [u8],
+    ) {
+        let (quantity, client_order_id, original) = match message {
+            Inbound::Enter(enter, _) => (enter.quantity, enter.client_order_id, None),
+            Inbound::Replace(replace, _) => {
+                (replace.quantity, replace.client_order_id, Some(original.unwrap_or(0)))
+            }
+            Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => return,
+        };
+        set_inbound_user_ref_num(bytes, number);
+        set_original_user_ref_num(bytes, original.unwrap_or(0));
         let mut kept = [0; MESSAGE_BYTES_MAX];
-        kept[..message.len()].copy_from_slice(message);
-        let length = message.len() as u8;
+        kept[..bytes.len()].copy_from_slice(bytes);
+        let length = bytes.len() as u8;
         let received_ns = origin.received_ns;
         let resend_until_ns = received_ns.saturating_add(self.limits.resend_age_max_ns);
         self.unanswered.push_back(Unanswered {
@@ -71,6 +71,9 @@ impl OutstandingOrders {
             resend_until_ns,
             number,
             account: origin.account,
+            quantity,
+            original,
+            client_order_id,
             refusal: reject_reason::DESTINATION_CLOSED,
             length,
             is_restored: false,
@@ -80,20 +83,25 @@ impl OutstandingOrders {
     }
 
     /// Keeps a cancel or a change. The one of two cancels that leaves less counts, in either order.
-    pub(super) fn note_passed(&mut self, number: u32, message: &[u8]) {
+    pub(super) fn note_passed(&mut self, number: u32, message: &Inbound<'_>, bytes: &[u8]) {
+        let (is_cancel, quantity) = match message {
+            Inbound::Cancel(cancel) => (true, cancel.quantity),
+            Inbound::Modify(modify) => (false, modify.quantity),
+            Inbound::Enter(..) | Inbound::Replace(..) | Inbound::AccountQuery => return,
+        };
         if self.passed.len() >= 2 * self.upstream_numbers.len() + PASSED_SLACK {
             self.passed.retain(|number, _| self.upstream_numbers.origin_of(*number).is_some());
         }
         self.passed_count += 1;
         let mut kept = [0; MESSAGE_BYTES_MAX];
-        kept[..message.len()].copy_from_slice(message);
+        kept[..bytes.len()].copy_from_slice(bytes);
         let (after, place) = (self.last_number(), self.passed_count);
-        let passed = Passed { after, place, length: message.len() as u8, message: kept };
+        let passed = Passed { after, place, quantity, length: bytes.len() as u8, message: kept };
         let about = self.passed.entry(number).or_default();
-        match message.first() {
-            Some(b'X') if about.cancel.is_some_and(|cancel| cancel.quantity() <= passed.quantity()) => {}
-            Some(b'X') => about.cancel = Some(passed),
-            _ => about.change = Some(passed),
+        if !is_cancel {
+            about.change = Some(passed);
+        } else if about.cancel.is_none_or(|cancel| cancel.quantity > quantity) {
+            about.cancel = Some(passed);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Orders that are not sent, or not resent: those that are to be cancelled, and those that have waited too long.
 
-use weir_proto::ouch::{original_user_ref_num, reject_reason};
+use weir_proto::ouch::reject_reason;
 use weir_trading::AccountId;
 
 use super::{OutstandingOrders, messages::Unanswered};
@@ -55,8 +55,7 @@ impl OutstandingOrders {
     pub(in crate::gateway) fn withdraw_late(&mut self, above: u32, now_ns: u64) -> Vec<Expiry> {
         let mut numbers: Vec<u32> = Vec::new();
         for sent in self.unanswered.iter().filter(|sent| sent.number > above) {
-            let original = original_user_ref_num(sent.message());
-            let ends_with_it = original.is_some_and(|original| numbers.binary_search(&original).is_ok());
+            let ends_with_it = sent.original.is_some_and(|original| numbers.binary_search(&original).is_ok());
             if ends_with_it || self.has_waited_too_long(sent, now_ns) {
                 numbers.push(sent.number);
             }

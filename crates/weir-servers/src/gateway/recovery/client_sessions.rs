@@ -1,5 +1,6 @@
 //! Sessions with clients, if order numbers begin with 1 in each of them: what a number means ends with its session.
 
+use weir_proto::ouch::Outbound;
 use weir_trading::{Origin, WhenFull};
 
 use super::{Recovering, Session};
@@ -65,7 +66,9 @@ impl Recovering<'_> {
             return false;
         }
         if let Some((upstream_sequence, message)) = message {
-            self.positions.note_execution((record.t_ns, record.generation), account, message);
+            if let Ok((message, _)) = Outbound::decode(message) {
+                self.positions.note_execution((record.t_ns, record.generation), account, &message);
+            }
             self.note_heard(record.worker, account, upstream_sequence);
         }
         true

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use weir_proto::ouch::{self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace};
+use weir_proto::ouch::{
+    self, Appendage, Cancel, Canceled, Modify, Outbound, Rejected, Replace, inbound_user_ref_num,
+};
 use weir_trading::Position;
 
 use super::*;
@@ -120,9 +122,7 @@ fn what_was_executed_counts_in_its_session_with_the_clients_alone() {
             liquidity: b'A',
             match_number: 1,
         });
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        positions.note_execution((0, generation), ACCOUNT, &bytes);
+        positions.note_execution((0, generation), ACCOUNT, &message);
         positions.executed[&ACCOUNT]
     };
     assert_eq!(executed(0, 100), Executed { generation: 0, value: 1_000_000 });
@@ -359,8 +359,8 @@ fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker()
             assert_eq!(resume.next, if is_told { 3 } else { 2 }, "what was lost is asked for again");
             if !is_told {
                 let mut raw = of_second.clone();
-                let message = Outbound::decode(&of_second).expect("a message").0;
-                let answer = outstanding.apply_response(&message, &mut raw).expect("it is known");
+                let mut message = Outbound::decode(&of_second).expect("a message").0;
+                let answer = outstanding.apply_response(&mut message, &mut raw).expect("it is known");
                 assert_eq!((answer.origin.account, answer.origin.user_ref_num), (own, 2));
                 assert_eq!((outstanding.open(), outstanding.unanswered()), (1, 0));
             }

@@ -215,7 +215,7 @@ struct World {
 impl World {
     fn any_outstanding(&self, holds: impl Fn(&OutstandingOrders) -> bool) -> bool {
         let mut upstreams = self.gateways.iter().flat_map(|gateway| &gateway.upstreams);
-        upstreams.any(|upstream| holds(&upstream.outstanding.borrow()))
+        upstreams.any(|upstream| holds(upstream.session.borrow().outstanding()))
     }
 
     /// Whether an unanswered message was not resent.

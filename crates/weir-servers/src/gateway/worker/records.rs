@@ -9,7 +9,7 @@ use weir_trading::Origin;
 use super::{Gateway, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION, RECORD_STRAY, RECORD_VENUES};
 use crate::gateway::{
     config::VENUES_MAX,
-    upstream::Upstream,
+    upstream_session::Numbered,
     venue_record::{Endpoint, VenueRecord, endpoint_record, venues_record},
     worker_message::{of_session_key, session_record},
 };
@@ -59,32 +59,33 @@ impl Gateway {
     #[inline]
     pub(in crate::gateway) fn log_sent(
         &self,
-        upstream: &Upstream,
+        key: u32,
         origin: &Origin,
         raw: &[u8],
-        number: u32,
+        numbered: Numbered,
     ) -> Lsn {
         self.name_venues();
-        self.log_home(upstream, origin.home);
-        self.store.log_sent(origin.account, raw, upstream.sent_key(), number)
+        self.log_home(key, numbered.home);
+        self.store.log_sent(origin.account, raw, numbered.session, numbered.number)
     }
 
     /// Written before the first record of an order in a session: from here on it has answers for clients of this
     /// worker.
     #[inline]
-    pub(super) fn log_home(&self, upstream: &Upstream, home: u16) {
-        if let Some(record) = upstream.note_home(home) {
+    fn log_home(&self, key: u32, home: Option<[u8; 12]>) {
+        if let Some(record) = home {
             self.name_venues();
-            self.store.log(RECORD_HOME, upstream.key, &[&record]);
+            self.store.log(RECORD_HOME, key, &[&record]);
         }
     }
 
     /// The same for orders of earlier starts: the exchange's messages about them go to their clients' current homes.
     pub(in crate::gateway) fn log_homes(&self) {
         for upstream in &self.upstreams {
+            let mut session = upstream.session.borrow_mut();
             let open: BTreeSet<u16> =
-                upstream.outstanding.borrow().open_orders().map(|(origin, _)| origin.home).collect();
-            open.into_iter().for_each(|home| self.log_home(upstream, home));
+                session.outstanding().open_orders().map(|(origin, _)| origin.home).collect();
+            open.into_iter().for_each(|home| self.log_home(upstream.key, session.note_home(home)));
         }
     }
 

@@ -13,13 +13,10 @@ use weir_engine::{
     serve::ServerConfig,
     time::{Instant, sleep},
 };
-use weir_proto::{
-    ouch::{Inbound, Outbound},
-    soup::LOGOUT_FRAME,
-};
+use weir_proto::{ouch::Outbound, soup::LOGOUT_FRAME};
 use weir_servers::{
     journal::Level,
-    orders::{AccountConfig, Application, OrdersConfig, OrdersServer, SessionStore},
+    orders::{AccountConfig, Application, ClientMessage, OrdersConfig, OrdersServer, SessionStore},
 };
 use weir_trading::AccountId;
 
@@ -277,7 +274,7 @@ fn orders_of_a_client_that_has_gone_are_cancelled_once_where_that_is_wanted() {
 struct Panics;
 
 impl Application for Panics {
-    fn on_message(&self, _: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+    fn on_message(&self, _: AccountId, _: &ClientMessage<'_>, _: Instant) {
         panic!("on purpose");
     }
 }
@@ -308,7 +305,7 @@ fn a_worker_that_panics_raises_the_alarm() {
 struct Floods(Rc<SessionStore>);
 
 impl Application for Floods {
-    fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+    fn on_message(&self, account: AccountId, _: &ClientMessage<'_>, _: Instant) {
         for _ in 0..70_000 {
             self.0.emit(account, &[&[b'x'; 1000]], 0);
         }

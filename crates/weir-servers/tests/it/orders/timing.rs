@@ -11,12 +11,12 @@ use weir_engine::{
     time::{Instant, now, sleep, sleep_until},
 };
 use weir_proto::{
-    ouch::{Inbound, Outbound},
+    ouch::Outbound,
     soup::{CLIENT_HEARTBEAT_FRAME, LoginRequest},
 };
 use weir_servers::{
     journal::Level,
-    orders::{Application, OrdersConfig, SessionStore, Waiting},
+    orders::{Application, ClientMessage, OrdersConfig, SessionStore, Waiting},
 };
 use weir_trading::AccountId;
 
@@ -349,7 +349,7 @@ struct HoldsBack {
 }
 
 impl Application for HoldsBack {
-    fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+    fn on_message(&self, account: AccountId, _: &ClientMessage<'_>, _: Instant) {
         self.store.emit(account, &[b"taken"], 0);
     }
 
