@@ -190,10 +190,12 @@ mod tests {
         journal.start();
         let mut others = 0;
         for sequence in 1..=MESSAGES {
-            let mut append = |account: &str, sequence: u64| {
+            let append = |account: &str, sequence: u64| {
                 let name = account.parse().expect("a name");
                 let head = records::sequenced_head(sequence, 0, &name, 0);
-                journal.append(records::SEQUENCED, 0, 1, &[&head, &sequence.to_le_bytes()]).expect("there is room");
+                journal
+                    .append(records::SEQUENCED, 0, 1, &[&head, &sequence.to_le_bytes()])
+                    .expect("there is room");
             };
             append("C00001", sequence);
             for _ in 0..OTHERS {
@@ -207,7 +209,8 @@ mod tests {
 
     /// The messages of the rare account, and the bytes read for them.
     async fn replay(folder: &Path) -> (Vec<u8>, u64) {
-        let recovery: Result<Recovery, OrdersRecoverError> = crate::orders::recover(&config(folder), &mut |_| {});
+        let recovery: Result<Recovery, OrdersRecoverError> =
+            crate::orders::recover(&config(folder), &mut |_| {});
         let found = RefCell::new(None);
         let keep = |store: Rc<SessionStore>| {
             *found.borrow_mut() = Some(store);
@@ -240,8 +243,11 @@ mod tests {
             assert_eq!(whole, expected);
             stream_index::write_missing(&folder, &mut BTreeSet::new());
             let indexes = || {
-                let entries = std::fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("one").path());
-                entries.filter(|path| path.extension().is_some_and(|kind| kind == "index")).collect::<Vec<_>>()
+                let entries =
+                    std::fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("one").path());
+                entries
+                    .filter(|path| path.extension().is_some_and(|kind| kind == "index"))
+                    .collect::<Vec<_>>()
             };
             assert!(indexes().len() >= 3, "{:?}", indexes());
             let (part, bytes_part) = replay(&folder).await;

@@ -19,7 +19,7 @@ use weir_servers::journal::{
     Anchor, Checkpoint, CheckpointFile, Journal, JournalConfig, Level, Position, inspect_all, recover,
 };
 
-use super::harness::{Said, expect_refusal, folder, shown, weir};
+use super::harness::{Said, expect_refusal, folder, shell, shown, weir};
 
 /// Kinds of records, as in `docs/formats/order-records.md`.
 const SEQUENCED: u8 = 1;
@@ -181,7 +181,8 @@ fn an_archive_is_refused_where_it_would_do_harm() {
     let file = folder.join("file");
     fs::write(&file, b"").expect("it can be written");
     expect_refusal(&ask("archive", &directory, &["--to", shown(&file)]), 2, &["is no folder"]);
-    expect_refusal(&ask("archive", &directory, &[]), 2, &["--to"]);
+    let said = ask("archive", &directory, &[]);
+    assert!(said.code == Some(2) && said.stderr.contains("--to"), "{}", said.stderr);
     // A process writes it.
     let recovered = recover(&directory, 0, &mut |_, _| Ok(())).expect("it is whole");
     let words = ["--to", shown(&to)];
@@ -236,8 +237,29 @@ fn messages_are_exported_as_packets_with_the_numbers_of_each_session() {
     assert_eq!(of_gateway, b"ASASS", "each of the two clients has its own stream");
     expect_refusal(&ask("export", &directory, &["--pcap", shown(&path)]), 2, &["--pcap", "exists already"]);
     // One client alone, to a pipe.
-    let said = ask("export", &directory, &["--pcap", "-", "--account", "C00002", "--lang", "ko"]);
+    let piped = folder.join("piped");
+    let line = format!(
+        "$WEIR journal export {} --pcap - --account C00002 | cat > {}",
+        directory.display(),
+        piped.display()
+    );
+    let said = shell(&line);
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    let found = payloads(&fs::read(&piped).expect("it is there"));
+    let clients: Vec<_> = found.iter().filter(|(_, to, _)| *to == 7001).collect();
+    assert_eq!(clients.len(), 2, "C00002 has sent the first and the third order");
+    // A damaged journal is exported up to the damage.
+    let damaged = folder.join("damaged");
+    fs::create_dir(&damaged).expect("it can be made");
+    written(&damaged.join("journal"), 60, false);
+    let first = &segments(&damaged.join("journal"))[1];
+    let mut bytes = fs::read(first).expect("it is there");
+    bytes[100] ^= 1;
+    fs::write(first, bytes).expect("it can be written");
+    let part = damaged.join("part.pcap");
+    let said = ask("export", &damaged.join("journal"), &["--pcap", shown(&part)]);
+    expect_refusal(&said, 1, &["is damaged at byte", "weir journal repair"]);
+    assert!(!payloads(&fs::read(&part).expect("it is there")).is_empty());
     let missing = folder.join("none").join("day.pcap");
     expect_refusal(&ask("export", &directory, &["--pcap", shown(&missing)]), 1, &["--pcap", "No such file"]);
     let names: Vec<_> =

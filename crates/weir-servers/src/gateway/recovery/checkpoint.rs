@@ -12,7 +12,7 @@ use foldhash::HashMap;
 use weir_proto::{ouch::ClientOrderId, soup::Name};
 use weir_trading::{AccountId, Origin, WhenFull};
 
-use super::{Key, Moment, Recovering, SentReport, Session, SessionId, Unsent};
+use super::{Answers, Key, Moment, Recovering, SentReport, Session, SessionId, Unsent};
 use crate::{
     gateway::{
         controls::Change,
@@ -248,41 +248,16 @@ impl Recovering<'_> {
             fields.bytes(&endpoint_record(endpoint));
         }
         fields.count(sessions.len());
-        for (place, session) in sessions {
-            save_place(*place, fields);
-            session.save(fields)?;
-        }
+        sessions.iter().try_for_each(|(place, session)| session.save(*place, fields))?;
         fields.count(former.len());
-        for (place, session) in former {
-            save_place(*place, fields);
-            session.save(fields)?;
-        }
+        former.iter().try_for_each(|(place, session)| session.save(*place, fields))?;
         positions.save(fields);
         save_unsent(unsent, fields);
         let refused: BTreeSet<&Key> = refused_in_stream.iter().collect();
         fields.count(refused.len());
         refused.into_iter().for_each(|key| save_key(*key, fields));
-        let sent_first: BTreeMap<&AccountId, &KnownNumbers> = sent_first.iter().collect();
-        fields.count(sent_first.len());
-        for (account, known) in sent_first {
-            fields.number(account.0);
-            known.save(fields);
-        }
-        let last_sent: BTreeMap<&AccountId, &u32> = last_sent.iter().collect();
-        fields.count(last_sent.len());
-        for (account, number) in last_sent {
-            fields.number(account.0);
-            fields.number(*number);
-        }
-        fields.count(early.len());
-        for (key, reports) in early {
-            save_key(*key, fields);
-            fields.count(reports.len());
-            for SentReport { raw, is_end } in reports {
-                fields.flag(*is_end);
-                fields.bytes(raw);
-            }
-        }
+        save_sent(sent_first, last_sent, fields);
+        save_early(early, fields);
         Ok(())
     }
 
@@ -377,7 +352,8 @@ impl Recovering<'_> {
 }
 
 impl Session {
-    fn save(&self, fields: &mut FieldWriter) -> Result<(), String> {
+    fn save(&self, place: SessionId, fields: &mut FieldWriter) -> Result<(), String> {
+        save_place(place, fields);
         let Self { outstanding, later, resume, kept, delivered, begun } = self;
         if !later.is_empty() {
             return Err("orders wait for room".to_owned());
@@ -459,6 +435,37 @@ fn save_unsent(unsent: &BTreeMap<Key, Unsent>, fields: &mut FieldWriter) {
         fields.flag(reason.is_some());
         reason.iter().for_each(|reason| fields.number(*reason));
         fields.flag(*is_certain);
+    }
+}
+
+fn save_sent(
+    sent_first: &HashMap<AccountId, KnownNumbers>,
+    last_sent: &HashMap<AccountId, u32>,
+    fields: &mut FieldWriter,
+) {
+    let sent_first: BTreeMap<&AccountId, &KnownNumbers> = sent_first.iter().collect();
+    fields.count(sent_first.len());
+    for (account, known) in sent_first {
+        fields.number(account.0);
+        known.save(fields);
+    }
+    let last_sent: BTreeMap<&AccountId, &u32> = last_sent.iter().collect();
+    fields.count(last_sent.len());
+    for (account, number) in last_sent {
+        fields.number(account.0);
+        fields.number(*number);
+    }
+}
+
+fn save_early(early: &Answers, fields: &mut FieldWriter) {
+    fields.count(early.len());
+    for (key, reports) in early {
+        save_key(*key, fields);
+        fields.count(reports.len());
+        for SentReport { raw, is_end } in reports {
+            fields.flag(*is_end);
+            fields.bytes(raw);
+        }
     }
 }
 

@@ -466,3 +466,6 @@ impl Found {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use weir_proto::soup::{LoginAccepted, Name, SEQUENCED, UNSEQUENCED, encode_frame};
 use weir_report::{Language, localized};
 use weir_servers::{
@@ -218,11 +218,16 @@ pub(super) fn run(export: &JournalExport) -> Result<Exit> {
         }
     };
     target.end().with_context(|| shown(export))?;
-    for error in outcomes.into_iter().filter_map(|(_, outcome)| outcome.err()) {
-        output::tell(&format!("weir: {}", problem::sentence(&error, language)));
-    }
     tell(export, &streams, language)?;
-    Ok(Exit::Ok)
+    // What could be read is in the file.
+    let mut errors = outcomes.into_iter().filter_map(|(_, outcome)| outcome.err());
+    let Some(first) = errors.next() else { return Ok(Exit::Ok) };
+    errors.for_each(|error| output::tell(&format!("weir: {}", problem::sentence(&error, language))));
+    let sentence = problem::sentence(&first, language);
+    match problem::is_damage(&first) {
+        true => Err(anyhow!("{sentence}; {}", problem::way_out(&export.directory, language))),
+        false => Err(anyhow!(sentence)),
+    }
 }
 
 fn shown(export: &JournalExport) -> String {

@@ -278,7 +278,8 @@ fn a_recovery_from_a_checkpoint_at_any_record_is_the_same_as_one_of_all_records(
             restarts,
             open_max: [4, 1000][random.below(2) as usize],
         };
-        let records = day(random, random.below(2) == 0);
+        let ends_sessions = random.below(2) == 0;
+        let records = day(random, ends_sessions);
         let names = |name: &str| name.parse().ok().map(AccountId);
         let generation = records.last().map_or(0, |record| record.generation);
         let now = Moment { wall_ns: 1 + random.below(200), engine_ns: 7 };
