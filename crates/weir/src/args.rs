@@ -24,8 +24,8 @@ pub(crate) use ctl::{Ctl, CtlTask, ListFormat, Paging, Which};
 pub(crate) use dashboard::Dashboard;
 pub(crate) use history::{History, HistoryFormat};
 pub(crate) use journal::{
-    Journal, JournalPrint, JournalRepair, JournalStats, JournalTail, JournalTask, JournalVerify,
-    RecordFormat, RecordSelection, StatsFormat,
+    Journal, JournalArchive, JournalExport, JournalPrint, JournalRepair, JournalStats, JournalTail,
+    JournalTask, JournalVerify, RecordFormat, RecordSelection, StatsFormat,
 };
 pub(crate) use observe::Observe;
 pub(crate) use origin::OriginFlags;

@@ -22,6 +22,7 @@
 mod account_limits;
 mod audit;
 mod backoff;
+mod checkpoints;
 mod commands;
 mod config;
 mod control;
@@ -59,6 +60,7 @@ mod unsolicited_cancels;
 mod upstream;
 mod upstream_session;
 mod venue_record;
+mod wire;
 mod worker;
 mod worker_message;
 
@@ -76,3 +78,4 @@ pub use outstanding::OutstandingLimits;
 pub use reloading::ReadConfig;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;
+pub use wire::{Flow, WireMessage, WireMessages};

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use weir_trading::{AccountId, Origin};
 
+use crate::journal::fields::{FieldReader, FieldWriter};
+
 /// Most numbers remembered: 12 MiB for each session, once it has used that many.
 pub(super) const OWNERS_MAX: usize = 1 << 20;
 
@@ -52,6 +54,38 @@ impl Owners {
     /// Removes the ownership of accounts that are not there.
     pub(super) fn leave(&mut self, is_there: impl Fn(AccountId) -> bool) {
         self.all.iter_mut().filter(|owner| !is_there(owner.account)).for_each(|owner| *owner = NOBODY);
+    }
+
+    /// Writes them into a checkpoint.
+    pub(super) fn save(&self, fields: &mut FieldWriter) {
+        let Self { first, all } = self;
+        fields.number(*first);
+        fields.count(all.len());
+        for Owner { account, user_ref_num, home: _ } in all {
+            fields.number(*user_ref_num);
+            if *user_ref_num != 0 {
+                fields.number(account.0);
+            }
+        }
+    }
+
+    /// Reads them from a checkpoint. `origin` finds the account with a number of that time, and its home.
+    pub(super) fn load(
+        fields: &mut FieldReader<'_>,
+        origin: impl Fn(u32, u32) -> Option<Origin>,
+    ) -> Option<Self> {
+        let first = fields.number()?;
+        let count = fields.count(1)?;
+        let mut owner = || {
+            let user_ref_num = fields.number()?;
+            if user_ref_num == 0 {
+                return Some(NOBODY);
+            }
+            let Origin { account, home, .. } = origin(fields.number()?, user_ref_num)?;
+            Some(Owner { account, user_ref_num, home })
+        };
+        let all = (0..count).map(|_| owner()).collect::<Option<VecDeque<_>>>()?;
+        (all.len() <= OWNERS_MAX).then_some(Self { first, all })
     }
 
     /// The owner of this number. Its receive time is unknown.

@@ -16,6 +16,7 @@
 
 mod messages;
 mod restore;
+mod saved;
 mod upstream_number;
 mod withdrawn;
 

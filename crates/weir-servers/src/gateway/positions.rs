@@ -1,6 +1,8 @@
 //! The open orders and executions of accounts, according to the journals, and the last trade of each symbol. Journals
 //! are read one after the other, so an execution may be read before its order.
 
+mod saved;
+
 use foldhash::HashMap;
 use weir_proto::ouch::{Inbound, Outbound, Symbol, codes::side::BUY};
 use weir_trading::{AccountId, Position, Restored, Unattributed};

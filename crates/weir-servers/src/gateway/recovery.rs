@@ -1,6 +1,7 @@
 //! Recovers a gateway's state from the journals of earlier starts: orders in flight, the answers that clients have,
 //! and the changes made at run time.
 
+pub(super) mod checkpoint;
 mod client_sessions;
 mod naming;
 
@@ -52,6 +53,9 @@ impl Moment {
     /// Until when a message sent at this wall clock time may be resent, on the engine's clock; 0 if not any more. A
     /// time in the future counts as age zero.
     fn resend_until_ns(self, sent_wall_ns: u64, age_max_ns: u64) -> u64 {
+        if self.is_open() {
+            return checkpoint::open_resend_ns(sent_wall_ns);
+        }
         let age_ns = self.wall_ns.saturating_sub(sent_wall_ns);
         age_max_ns.checked_sub(age_ns).map_or(0, |left_ns| self.engine_ns.saturating_add(left_ns))
     }

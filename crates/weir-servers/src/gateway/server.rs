@@ -29,6 +29,7 @@ use weir_trading::{AccountId, References, RiskState, Route};
 
 use super::{
     audit::{Audit, Operator},
+    checkpoints,
     commands::{Cancels, CommandRequest, Commander, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
     control::{ControlRequest, ControlResponse, KillError, UpstreamStatus, VenueCancels},
@@ -37,11 +38,11 @@ use super::{
     hop_latency::{Hops, summarize},
     notices::{Begun, Notices},
     orders_of_other_workers::OrdersElsewhere,
-    outstanding::{OutstandingLimits, OutstandingOrders},
+    outstanding::OutstandingOrders,
     positions::{Executed, ExecutedShares},
     pre_trade_checks::{Checks, new_risk},
     queries::{self, Asker, Query},
-    recovery::{Moment, Recovered, Recovering},
+    recovery::{Moment, Recovered},
     reference_prices,
     reload::ACCOUNTS_ADDED_MAX,
     reloading::Reloading,
@@ -59,7 +60,7 @@ use crate::{
     metrics::{DRAINING, JOURNAL_FAILED, journal_trouble},
     orders::{
         AccountConfig, Event, EventKind, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery,
-        SessionStore, recover_with_removed,
+        SessionStore,
     },
 };
 
@@ -267,16 +268,12 @@ fn read_journals(
 ) -> io::Result<(Recovery, Recovered)> {
     let configured = config.accounts.len();
     let (recovery, mut recovered) = {
-        let names = |name: &str| account_named(config, name);
-        let limits: Vec<(String, OutstandingLimits)> =
-            config.venues.iter().map(|venue| (venue.name.clone(), venue.limits)).collect();
-        let controls = Controls::of_file(&config.limits, &config.account_limits);
-        let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls, now)
-            .of_accounts(configured)
-            .with_endpoints(common.endpoints.clone())
-            .with_numbers_that_restart(config.numbers_restart);
-        let recovery = recover_with_removed(&orders_config(config), &mut |record| recovering.take(record))
-            .map_err(io::Error::other)?;
+        let (config, names) = (&*config, |name: &str| account_named(config, name));
+        let begin = || {
+            checkpoints::begin((workers, configured), config, &common.symbols, &names, now)
+                .with_endpoints(common.endpoints.clone())
+        };
+        let (recovery, mut recovering) = checkpoints::recover(config, common, begin)?;
         recovering.set_current_session(recovery.generation());
         let feeds = |worker, home| common.feeds(worker, home);
         (recovery, recovering.finish(feeds, config.expire_unreachable))
@@ -327,6 +324,7 @@ impl GatewayServer {
             .map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
+        checkpoints::keep_writing(&shared).map_err(|source| ServeError::Worker { worker: 0, source })?;
         let orders =
             OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))?;
         let control = GatewayControl { orders: orders.control(), shared };
@@ -455,7 +453,7 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+pub(super) fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     #[cfg(not(test))]
     let journals_each_number = true;
     #[cfg(test)]
@@ -560,7 +558,7 @@ fn common(config: &GatewayConfig, workers: usize) -> Common {
     }
 }
 
-fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
+pub(super) fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
     let is_it = |account: &crate::orders::AccountConfig| account.name.as_str().eq_ignore_ascii_case(name);
     config.accounts.iter().position(is_it).map(|place| AccountId(place as u32))
 }

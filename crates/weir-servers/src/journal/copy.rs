@@ -25,7 +25,10 @@ use super::{
 /// Those of reading and writing files.
 pub fn copy_until(directory: &Path, worker: u16, end: Position, to: &Path) -> Result<u64, RecoverError> {
     let mut bytes = 0;
-    for number in 1..=end.segment {
+    let all = segment::list(directory).map_err(failed(directory, "list it"))?;
+    // The first ones may be archived.
+    let first = all.into_iter().find(|(owner, _)| *owner == worker).map_or(1, |(_, number)| number);
+    for number in first..=end.segment {
         let is_last = number == end.segment;
         if is_last && end.offset <= HEADER_BYTES as u64 {
             break;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Lsn, Position, RecordView, RecoverError, Torn,
+    Checkpoint, CheckpointFile, Lsn, Position, RecordView, RecoverError, Torn,
     record::{self, Damage},
     recover::failed,
     segment::{self, HEADER_BYTES},
@@ -62,15 +62,32 @@ pub struct Behind {
 }
 
 impl JournalInspection {
-    /// A reader at the first record of a worker's journal.
+    /// A reader at the first record of a worker's journal, or of the first file that was not archived.
     pub fn new(directory: &Path, worker: u16) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            worker,
-            chain: Chain::new(worker),
-            next: first_of(1),
-            memory: Vec::new(),
-        }
+        let (chain, first) = match first_archived(directory, worker) {
+            Some(first) => (Chain::anywhere(worker), first),
+            None => (Chain::new(worker), 1),
+        };
+        let next = Position::first_of(first);
+        Self { directory: directory.to_owned(), worker, chain, next, memory: Vec::new() }
+    }
+
+    /// A reader at the first record that a checkpoint does not include.
+    ///
+    /// # Errors
+    /// Those of reading files; [`RecoverError::OtherJournal`] if the journal does not have its last record.
+    pub fn behind_checkpoint(
+        directory: &Path,
+        worker: u16,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, RecoverError> {
+        let start = Self::new(directory, worker);
+        let Some(anchor) = checkpoint.anchors.get(&worker) else { return Ok(start) };
+        let Some(found) = anchor.continuation(directory, worker)? else {
+            let file = segment::path(directory, worker, anchor.at.segment);
+            return Err(RecoverError::OtherJournal { file, offset: anchor.at.offset });
+        };
+        Ok(Self { chain: found.chain, next: found.next, ..start })
     }
 
     /// The worker whose journal it reads.
@@ -132,7 +149,7 @@ impl JournalInspection {
                 }
                 Some(missing) => return Err(missing),
                 None if is_sealed && !is_unfinished => {
-                    self.next = first_of(number + 1);
+                    self.next = Position::first_of(number + 1);
                     looks = 0;
                 }
                 // The next segment was begun meanwhile.
@@ -157,7 +174,7 @@ impl JournalInspection {
             let stop =
                 self.show(visit, |from, chain, memory, shown| file.walk(from, chain, memory, shown))?;
             match stop.damage {
-                None if is_sealed => self.next = first_of(self.next.segment + 1),
+                None if is_sealed => self.next = Position::first_of(self.next.segment + 1),
                 None => return Ok(()),
                 // It takes more to judge that.
                 Some(_) => return self.read(visit).map(drop),
@@ -209,7 +226,7 @@ impl JournalInspection {
                 return Err(damaged(&last, &contents));
             }
             if !is_begun && !self.is_written(self.next)? {
-                self.next = first_of(number);
+                self.next = Position::first_of(number);
             }
             // Otherwise records were written meanwhile.
             return self.read(visit);
@@ -259,7 +276,7 @@ impl JournalInspection {
     /// Whether a segment behind this one begins with content.
     fn is_written_after(&self, number: u64) -> Result<bool, RecoverError> {
         for later in self.numbers_after(number)? {
-            if self.is_written(first_of(later))? {
+            if self.is_written(Position::first_of(later))? {
                 return Ok(true);
             }
         }
@@ -295,9 +312,17 @@ impl JournalInspection {
     }
 }
 
-/// Where the first record of a segment begins.
-fn first_of(segment: u64) -> Position {
-    Position { segment, offset: HEADER_BYTES as u64 }
+/// The first file of a journal whose first ones were archived. `None`: it begins with number 1.
+fn first_archived(directory: &Path, worker: u16) -> Option<u64> {
+    if segment::path(directory, worker, 1).exists() {
+        return None;
+    }
+    // A journal that misses its first file otherwise is damaged, and reading it says so.
+    let base = Checkpoint::read(directory, CheckpointFile::Base).ok()??;
+    let before = *base.archived_before.get(&worker)?;
+    let all = segment::list(directory).ok()?;
+    let first = all.into_iter().find(|(owner, _)| *owner == worker).map(|(_, number)| number);
+    Some(first.unwrap_or(before).min(before))
 }
 
 /// Bytes behind the end of the file stay zero.

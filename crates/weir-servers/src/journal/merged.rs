@@ -14,7 +14,8 @@ use std::{
 };
 
 use super::{
-    JournalEnd, JournalInspection, Lsn, Position, RecordView, RecoverError, Recovered, recover, segment,
+    Checkpoint, JournalEnd, JournalInspection, Lsn, Position, RecordView, RecoverError, Recovered,
+    recover_from, segment,
 };
 
 /// Memory of the records that are handed over at once, or one record more.
@@ -22,7 +23,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Waiting batches of a journal.
 const BATCHES_MAX: usize = 2;
 /// Beyond this many, journals are read one after another, because each open one takes memory.
-const OPEN_MAX: usize = 32;
+pub const MERGED_MAX: usize = 32;
 
 /// A record without its payload, which is in the batch.
 struct Copied {
@@ -89,7 +90,22 @@ pub fn recover_all(
     answers: impl Fn(u8) -> bool,
     visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
 ) -> Result<Vec<(u16, Recovered)>, RecoverError> {
-    let all = merged(directory, workers, |worker, visit| recover(directory, worker, visit), answers, visit)?;
+    recover_all_from(directory, workers, &Checkpoint::default(), answers, visit)
+}
+
+/// As [`recover_all`], for the records behind a checkpoint.
+///
+/// # Errors
+/// As [`recover_all`].
+pub fn recover_all_from(
+    directory: &Path,
+    workers: &[u16],
+    checkpoint: &Checkpoint,
+    answers: impl Fn(u8) -> bool,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<Vec<(u16, Recovered)>, RecoverError> {
+    let read = |worker, visit: &mut Visit<'_>| recover_from(directory, worker, checkpoint, visit);
+    let all = merged(directory, workers, read, answers, visit)?;
     all.into_iter().map(|(worker, recovered)| Ok((worker, recovered?))).collect()
 }
 
@@ -104,8 +120,24 @@ pub fn inspect_all(
     answers: impl Fn(u8) -> bool,
     visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
 ) -> Result<Outcomes<JournalEnd>, RecoverError> {
-    let read = |worker| JournalInspection::new(directory, worker);
-    merged(directory, workers, |worker, visit| read(worker).read(visit), answers, visit)
+    inspect_all_from(directory, workers, &Checkpoint::default(), answers, visit)
+}
+
+/// As [`inspect_all`], for the records behind a checkpoint.
+///
+/// # Errors
+/// As [`inspect_all`].
+pub fn inspect_all_from(
+    directory: &Path,
+    workers: &[u16],
+    checkpoint: &Checkpoint,
+    answers: impl Fn(u8) -> bool,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<Outcomes<JournalEnd>, RecoverError> {
+    let read = |worker, visit: &mut Visit<'_>| {
+        JournalInspection::behind_checkpoint(directory, worker, checkpoint)?.read(visit)
+    };
+    merged(directory, workers, read, answers, visit)
 }
 
 /// See [`recover_all`].
@@ -123,7 +155,7 @@ fn merged<T: Send + 'static>(
     visit: &mut Visit<'_>,
 ) -> Result<Outcomes<T>, RecoverError> {
     let mut all = Vec::with_capacity(workers.len());
-    if workers.len() < 2 || workers.len() > OPEN_MAX {
+    if workers.len() < 2 || workers.len() > MERGED_MAX {
         for worker in workers {
             let outcome = one(*worker, &mut *visit);
             let has_failed = outcome.is_err();
@@ -214,7 +246,7 @@ mod tests {
     use weir_engine::{Config, Driver, Runtime};
 
     use super::*;
-    use crate::journal::{Journal, JournalConfig, Level};
+    use crate::journal::{Journal, JournalConfig, Level, recover};
 
     const QUESTION: u8 = 1;
     const ANSWER: u8 = 2;

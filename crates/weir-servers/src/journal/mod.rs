@@ -29,15 +29,19 @@
 //! # }
 //! ```
 
+mod archive;
 mod batch;
+mod checkpoint;
 mod chunk;
 mod copy;
 mod counters;
 mod directory;
 mod disk;
 pub mod faults;
+pub(crate) mod fields;
 mod inspect;
 mod merged;
+mod one_segment;
 mod reader;
 pub mod record;
 mod recover;
@@ -49,16 +53,21 @@ mod writer;
 
 use std::{fmt, io, path::PathBuf, str::FromStr, sync::Arc};
 
+pub use archive::{ArchiveError, archive};
+pub use checkpoint::{Anchor, Checkpoint, CheckpointError, CheckpointFile, Place};
 pub use chunk::{ChunkRecords, JournalChunk};
 pub use copy::copy_until;
 pub use counters::JournalCounters;
 pub use directory::{FolderState, HeldUnwritten, files_in, folder_state, warning, workers_in};
 pub use inspect::{Behind, JournalEnd, JournalInspection};
-pub use merged::{inspect_all, recover_all};
+pub use merged::{MERGED_MAX, Outcomes, inspect_all, inspect_all_from, recover_all, recover_all_from};
+pub use one_segment::{finished_segments, read_segment};
 pub use reader::JournalReader;
 pub use record::RecordView;
-pub use recover::{RecoverError, Recovered, Torn, recover};
+pub use recover::{RecoverError, Recovered, Torn, recover, recover_from};
 pub use writer::Journal;
+
+pub(crate) use segment::FILE_MODE;
 
 /// Number of a record in its journal: dense, from 1. Zero is before the first one.
 pub type Lsn = u64;
@@ -73,6 +82,11 @@ pub struct Position {
 }
 
 impl Position {
+    /// Where the first record of a segment begins.
+    pub fn first_of(segment: u64) -> Self {
+        Self { segment, offset: segment::HEADER_BYTES as u64 }
+    }
+
     /// Name of the file that contains it.
     pub fn file_name(self, worker: u16) -> String {
         segment::name(worker, self.segment)

@@ -227,6 +227,11 @@ fn view<'a>(header: &[u8; HEADER_BYTES], payload: &'a [u8]) -> RecordView<'a> {
     }
 }
 
+/// The checksum in a header, whether or not it matches. `bytes` are at least a header.
+pub(super) fn stored_checksum(bytes: &[u8]) -> u32 {
+    number32(bytes, CHECKSUM_AT)
+}
+
 /// The worker and the number in a header, whether or not it is valid. `bytes` are at least a header.
 pub(super) fn claims(bytes: &[u8]) -> (u16, Lsn) {
     (u16::from_le_bytes([bytes[WORKER_AT], bytes[WORKER_AT + 1]]), number64(bytes, LSN_AT))

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    Lsn, Position,
+    Checkpoint, Lsn, Position,
     directory::{self, Lock},
     record::{Damage, RecordView},
     segment::{self, HEADER_BYTES},
@@ -146,6 +146,14 @@ pub enum RecoverError {
         /// The file.
         file: PathBuf,
     },
+    /// A checkpoint belongs to another journal, or to one that has lost its end since.
+    #[error("{file} has another record at byte {offset} than the checkpoint")]
+    OtherJournal {
+        /// The file.
+        file: PathBuf,
+        /// The start of the record.
+        offset: u64,
+    },
     /// The caller rejected a record.
     #[error("{file}: the record at byte {offset} cannot be used: {reason}")]
     Refused {
@@ -171,6 +179,20 @@ pub fn recover(
     worker: u16,
     visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
 ) -> Result<Recovered, RecoverError> {
+    recover_from(directory, worker, &Checkpoint::default(), visit)
+}
+
+/// As [`recover`], for the records behind a checkpoint. Files that have only records before it are not read: they must
+/// be there, with their headers and lengths, unless they were archived.
+///
+/// # Errors
+/// As [`recover`]; [`RecoverError::OtherJournal`] if the journal does not have the checkpoint's last record.
+pub fn recover_from(
+    directory: &Path,
+    worker: u16,
+    checkpoint: &Checkpoint,
+    visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
+) -> Result<Recovered, RecoverError> {
     let taken = Lock::take(directory, worker).map_err(failed(directory, "lock its journal"))?;
     let in_use = || RecoverError::InUse { directory: directory.to_owned(), worker };
     let lock = taken.ok_or_else(in_use)?;
@@ -185,11 +207,20 @@ pub fn recover(
         blanks: Vec::new(),
     };
     let numbers = segments.into_iter().filter(|(owner, _)| *owner == worker).map(|(_, number)| number);
-    for (number, expected) in numbers.zip(1..) {
+    let numbers: Vec<u64> = numbers.collect();
+    let start = recovery.start(checkpoint)?;
+    let archived_before = checkpoint.archived_before.get(&worker).copied().unwrap_or(1);
+    let first = numbers.first().copied().unwrap_or(1).min(archived_before);
+    for (number, expected) in numbers.into_iter().zip(first..) {
         if number != expected {
             return Err(RecoverError::Missing { file: segment::path(directory, worker, expected) });
         }
-        recovery.take(number, visit)?;
+        if number < start.segment {
+            recovery.pass(number)?;
+        } else {
+            let from = if number == start.segment { start.offset } else { HEADER_BYTES as u64 };
+            recovery.take(number, from, visit)?;
+        }
     }
     recovery.finish(lock)
 }
@@ -214,15 +245,37 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
+    /// The position of the first record to read.
+    fn start(&mut self, checkpoint: &Checkpoint) -> Result<Position, RecoverError> {
+        let Some(anchor) = checkpoint.anchors.get(&self.worker) else {
+            return Ok(Position { segment: 1, offset: HEADER_BYTES as u64 });
+        };
+        let Some(found) = anchor.continuation(self.directory, self.worker)? else {
+            let file = segment::path(self.directory, self.worker, anchor.at.segment);
+            return Err(RecoverError::OtherJournal { file, offset: anchor.at.offset });
+        };
+        self.chain = found.chain;
+        Ok(found.next)
+    }
+
+    /// Checks a segment that need not be read.
+    fn pass(&self, number: u64) -> Result<(), RecoverError> {
+        let segment = SegmentFile::open(self.directory, self.worker, number)?;
+        segment.check_length()?;
+        // As in `take`.
+        segment.file.sync_data().map_err(failed(&segment.path, "sync it"))
+    }
+
     /// Processes the next segment.
     fn take(
         &mut self,
         number: u64,
+        from: u64,
         visit: &mut dyn FnMut(RecordView<'_>, Position) -> Result<(), String>,
     ) -> Result<(), RecoverError> {
         let segment = SegmentFile::open(self.directory, self.worker, number)?;
         segment.check_length()?;
-        let contents = segment.read(HEADER_BYTES as u64, &mut self.chain, &mut self.memory, visit)?;
+        let contents = segment.read(from, &mut self.chain, &mut self.memory, visit)?;
         let SegmentFile { path, file, header, .. } = segment;
         if contents.is_blank() {
             self.blanks.push(path);

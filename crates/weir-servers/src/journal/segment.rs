@@ -31,7 +31,7 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const SEGMENT_BYTES_MIN: u64 = 4096;
 
 /// Permissions of a created file: a journal has every order of every client.
-pub(super) const FILE_MODE: u32 = 0o600;
+pub(crate) const FILE_MODE: u32 = 0o600;
 
 const MAGIC: [u8; 16] = *b"weir journal seg";
 const VERSION: u32 = 1;

@@ -98,6 +98,7 @@ impl<'s, S: Source + ?Sized> Window<'s, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     worker: u16,
+    /// 0: any.
     expected: Lsn,
     /// Batch of the last record.
     batch: u8,
@@ -112,14 +113,25 @@ impl Chain {
         Self { worker, expected: 1, batch: BATCH_NUMBERS - 1, is_ended: true, records: 0 }
     }
 
-    /// Records read.
+    /// Starts at any record, whatever its number.
+    pub(super) fn anywhere(worker: u16) -> Self {
+        Self { expected: 0, ..Self::new(worker) }
+    }
+
+    /// Continues behind this record.
+    pub(super) fn behind(record: &RecordView<'_>) -> Self {
+        let RecordView { worker, lsn, batch, ends_batch, .. } = *record;
+        Self { worker, expected: lsn + 1, batch, is_ended: ends_batch, records: lsn }
+    }
+
+    /// Records read, and those before its beginning.
     pub(super) fn records(&self) -> u64 {
         self.records
     }
 
     /// Number of the last record, zero if there is none.
     pub(super) fn last_lsn(&self) -> Lsn {
-        self.expected - 1
+        self.expected.saturating_sub(1)
     }
 
     /// Batch of the next record: that of the last one, unless it ended its batch.
@@ -132,10 +144,10 @@ impl Chain {
         if record.worker != self.worker {
             return Err(Damage::OtherWorker(record.worker));
         }
-        if record.lsn != self.expected {
+        if record.lsn != self.expected && self.expected != 0 {
             return Err(Damage::Sequence { found: record.lsn, expected: self.expected });
         }
-        self.expected += 1;
+        self.expected = record.lsn.wrapping_add(1);
         (self.batch, self.is_ended) = (record.batch, record.ends_batch);
         self.records += 1;
         Ok(())

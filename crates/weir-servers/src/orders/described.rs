@@ -137,6 +137,40 @@ pub fn is_answer(kind: u8) -> bool {
     kind == records::SEQUENCED
 }
 
+/// The message in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageOf<'a> {
+    /// A client's, as received.
+    Received(&'a [u8]),
+    /// A client's, which is refused.
+    Refused(&'a [u8]),
+    /// A client's that is sent on: the session, as the application names it, and the number there.
+    Sent { message: &'a [u8], session: u32, upstream: u32 },
+    /// One of the account's stream, with its number, and its origin as the application packs it.
+    Stream { message: &'a [u8], sequence: u64, upstream_sequence: u64 },
+}
+
+/// The account, how many sessions had ended before, and the message. `None`: it has no message.
+pub(crate) fn message_of<'a>(record: &RecordView<'a>) -> Option<(Name<6>, u16, MessageOf<'a>)> {
+    match SessionRecord::of(record.kind)? {
+        SessionRecord::Sequenced => {
+            let records::Sequenced { sequence, upstream_sequence, name, generation, message } =
+                records::sequenced(record.payload)?;
+            Some((name, generation, MessageOf::Stream { message, sequence, upstream_sequence }))
+        }
+        kind @ (SessionRecord::Inbound | SessionRecord::Refused | SessionRecord::Sent) => {
+            let records::Inbound { upstream, name, generation, raw } = records::inbound(record.payload)?;
+            let of = match kind {
+                SessionRecord::Refused => MessageOf::Refused(raw),
+                SessionRecord::Sent => MessageOf::Sent { message: raw, session: record.session, upstream },
+                _ => MessageOf::Received(raw),
+            };
+            Some((name, generation, of))
+        }
+        SessionRecord::Ended => None,
+    }
+}
+
 /// What a record says about the session with an exchange. The application knows how it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamPlace {

@@ -75,6 +75,8 @@ pub enum EventKind {
     DiskNearlyFull,
     /// There is room again.
     DiskHasRoom,
+    /// A checkpoint of the journals was not used, or not written.
+    CheckpointUnused,
     /// An operator has given a command.
     Operator,
     /// A kill switch was on at the start.
@@ -120,6 +122,7 @@ impl EventKind {
         Self::JournalRecovered,
         Self::DiskNearlyFull,
         Self::DiskHasRoom,
+        Self::CheckpointUnused,
         Self::Operator,
         Self::KillSwitchOn,
         Self::LimitOverride,

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
+use crate::journal::fields::{FieldReader, FieldWriter};
+
 /// Most gaps that are stored for one client, 8 bytes each: a single crash leaves no more. Beyond that the lowest gap
 /// is dropped, and its numbers count as known.
 pub(crate) const GAPS_MAX: usize = 1024;
 
 /// The numbers of one client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownNumbers {
     last: u32,
     /// First and last number of each, in order.
@@ -59,6 +61,26 @@ impl KnownNumbers {
             }
         }
         true
+    }
+
+    /// Writes them into a checkpoint.
+    pub(crate) fn save(&self, fields: &mut FieldWriter) {
+        let Self { last, gaps } = self;
+        fields.number(*last);
+        fields.count(gaps.len());
+        for (first, last) in gaps {
+            fields.number(*first);
+            fields.number(*last);
+        }
+    }
+
+    /// Reads them from a checkpoint.
+    pub(crate) fn load(fields: &mut FieldReader<'_>) -> Option<Self> {
+        let last = fields.number()?;
+        let count = fields.count(2)?;
+        let gaps: VecDeque<(u32, u32)> =
+            (0..count).map(|_| Some((fields.number()?, fields.number()?))).collect::<Option<_>>()?;
+        (gaps.len() <= GAPS_MAX).then_some(Self { last, gaps })
     }
 
     fn gap_of(&self, number: u32) -> Option<usize> {

@@ -67,7 +67,9 @@ mod replay_sender;
 mod retransmit;
 mod server;
 mod session;
+mod session_files;
 mod store;
+pub(crate) mod stream_index;
 mod worker;
 
 use std::{future::Future, pin::Pin};
@@ -89,15 +91,19 @@ pub use recovery::{
     AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
 };
 pub use server::{JournalsWatch, LocalOrders, OrdersControl, OrdersServer};
+pub use session_files::{SessionFiles, session_files};
 pub use store::SessionStore;
 
 #[cfg(test)]
 pub(crate) use described::test_payloads;
-pub(crate) use described::{MESSAGES, SESSION_KINDS, UpstreamPlace, describe_session_record, of_outbound};
+pub(crate) use described::{
+    MESSAGES, MessageOf, SESSION_KINDS, UpstreamPlace, describe_session_record, message_of, of_outbound,
+};
 pub(crate) use events::Budgets;
 #[cfg(test)]
 pub(crate) use events::Pace;
 pub(crate) use known_numbers::KnownNumbers;
+pub(crate) use recovery::{Collector, Obstacle, recover_at_checkpoint, write_checkpoint};
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this

@@ -1,6 +1,8 @@
 //! Recovers the state of earlier starts from the journals: each account's stream and numbers, and the positions of
 //! its messages. The number of workers may have been different.
 
+mod checkpointed;
+
 use std::{
     collections::BTreeMap,
     io,
@@ -24,6 +26,8 @@ use super::{
 };
 use crate::journal::{self, Level, Position, RecordView, Recovered};
 
+pub(crate) use checkpointed::{Collector, Obstacle, recover_at_checkpoint, write_checkpoint};
+
 /// Why the journals cannot be used. No file was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OrdersRecoverError {
@@ -38,6 +42,18 @@ pub enum OrdersRecoverError {
     /// A journal cannot be used.
     #[error(transparent)]
     Journal(#[from] journal::RecoverError),
+    /// The first files are not there any more, and nothing else has what they contain.
+    #[error(
+        "{directory}: the first files of the journals were archived, and the checkpoint that stands for them cannot be \
+         used: {reasons}; copy the archived files back, or start with the configuration of that time",
+        directory = directory.display()
+    )]
+    Base {
+        /// The folder.
+        directory: PathBuf,
+        /// Why, for each file of a checkpoint.
+        reasons: String,
+    },
 }
 
 /// One record, as it was written.
@@ -120,7 +136,7 @@ pub struct AccountRecovery {
     pub user_ref_num: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     account: AccountRecovery,
     generation: u16,
@@ -250,6 +266,35 @@ impl Recovery {
             (None, Some((directory, _))) => journal::recover(directory, worker, &mut |_, _| Ok(())),
             (None, None) => Ok(Recovered::nothing()),
         }
+    }
+
+    /// The state before the first record.
+    fn begin(config: &OrdersConfig, takes_removed: bool) -> (Self, Names) {
+        let none = || Found { restarts: !config.numbers_go_on, ..Found::default() };
+        let recovery = Self {
+            accounts: config.accounts.iter().map(|_| none()).collect(),
+            numbers_go_on: config.numbers_go_on,
+            journals_each_number: config.journals_each_number,
+            ..Self::default()
+        };
+        (recovery, Names { known: config.names(), takes_removed })
+    }
+
+    /// Every record has been read.
+    fn conclude(&mut self, journals: Vec<(u16, Recovered)>) {
+        for (worker, recovered) in journals {
+            self.torn.extend(recovered.torn.as_ref().map(ToString::to_string));
+            self.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
+        }
+        let generation = self.generation;
+        for found in &mut self.accounts {
+            found.begin_numbers(generation);
+            if found.generation < generation {
+                found.account.sequence = 0;
+                found.entries.clear();
+            }
+        }
+        self.settle_numbers();
     }
 
     /// The account with this name. `None`: it is no longer configured, and such accounts are skipped.
@@ -425,36 +470,14 @@ fn recover_accounts(
     takes_removed: bool,
     visit: &mut dyn FnMut(&Record<'_>),
 ) -> Result<Recovery, OrdersRecoverError> {
-    let mut recovery = Recovery {
-        accounts: config
-            .accounts
-            .iter()
-            .map(|_| Found { restarts: !config.numbers_go_on, ..Found::default() })
-            .collect(),
-        numbers_go_on: config.numbers_go_on,
-        journals_each_number: config.journals_each_number,
-        ..Recovery::default()
-    };
+    let (mut recovery, mut names) = Recovery::begin(config, takes_removed);
     let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
-    let mut names = Names { known: config.names(), takes_removed };
     let list = |source| OrdersRecoverError::List { directory: directory.clone(), source };
     let workers = journal::workers_in(directory).map_err(list)?;
     let all = journal::recover_all(directory, &workers, is_answer, &mut |record, position| {
         recovery.take(&mut names, record, position, visit)
     })?;
-    for (worker, recovered) in all {
-        recovery.torn.extend(recovered.torn.as_ref().map(ToString::to_string));
-        recovery.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
-    }
-    let generation = recovery.generation;
-    for found in &mut recovery.accounts {
-        found.begin_numbers(generation);
-        if found.generation < generation {
-            found.account.sequence = 0;
-            found.entries.clear();
-        }
-    }
-    recovery.settle_numbers();
+    recovery.conclude(all);
     Ok(recovery)
 }
 

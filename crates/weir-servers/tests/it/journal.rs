@@ -1,5 +1,6 @@
 //! Tests of the journal: on every driver, through damage, faults and crashes.
 
+mod checkpoints;
 mod damage;
 mod drivers;
 mod faults;

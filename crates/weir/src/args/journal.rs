@@ -13,6 +13,12 @@ Examples:
   weir journal print journal --operators
   weir journal print journal --since 2026-03-02T09:00 --until 2026-03-02T09:05";
 
+/// What the help of export ends with.
+const AFTER_EXPORT: &str = "\
+Examples:
+  weir journal export journal --pcap day.pcap --account C00001
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp";
+
 #[derive(Debug, Args)]
 pub(crate) struct Journal {
     #[command(subcommand)]
@@ -31,6 +37,10 @@ pub(crate) enum JournalTask {
     Repair(JournalRepair),
     /// Print the last records, and with -f those that follow
     Tail(JournalTail),
+    /// Write the messages of all sessions as a capture of packets, for Wireshark and tshark
+    Export(JournalExport),
+    /// Move the files that neither a start nor a client needs any more
+    Archive(JournalArchive),
 }
 
 /// How records are printed.
@@ -100,6 +110,38 @@ pub(crate) struct JournalRepair {
     /// Folder for the copy, which must not exist
     #[arg(long, value_name = "COPY")]
     pub(crate) out: PathBuf,
+    /// Language: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_EXPORT)]
+pub(crate) struct JournalExport {
+    /// Folder of the journals
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// File for the packets, which must not exist; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: PathBuf,
+    #[command(flatten)]
+    pub(crate) selection: RecordSelection,
+    /// Language of messages: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalArchive {
+    /// Folder of the journals; no process may write there
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Folder for the files, which may contain earlier ones
+    #[arg(long, value_name = "ARCHIVE")]
+    pub(crate) to: PathBuf,
+    /// Say which files may go, and move none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Language: en, ko or zh [default: that of the locale]
     #[arg(long)]
     pub(crate) lang: Option<String>,

@@ -6,13 +6,13 @@ mod compare;
 mod journal;
 
 use compare::{AFTER_COMPARE, COMPARE, HISTORY};
-use journal::{AFTER_PRINT, JOURNAL};
+use journal::{AFTER_EXPORT, AFTER_PRINT, JOURNAL};
 
 /// A name, with its text in Korean and Chinese.
 type Row = (&'static str, [&'static str; 2]);
 
 /// The purpose of each command; the first is the program itself.
-const COMMANDS: [Row; 49] = [
+const COMMANDS: [Row; 51] = [
     (
         "",
         [
@@ -226,6 +226,17 @@ const COMMANDS: [Row; 49] = [
             "마지막 레코드를 출력하고, -f를 쓰면 뒤이어 쓰이는 레코드도 출력합니다",
             "输出最后的记录；用 -f 时还输出之后写入的记录",
         ],
+    ),
+    (
+        "journal export",
+        [
+            "모든 세션의 메시지를 Wireshark와 tshark에서 읽는 패킷 캡처로 씁니다",
+            "将所有会话的消息写成数据包捕获文件，供 Wireshark 和 tshark 读取",
+        ],
+    ),
+    (
+        "journal archive",
+        ["시작할 때도 고객에게도 더는 필요 없는 파일을 옮깁니다", "移走启动和客户都不再需要的文件"],
     ),
     ("report", ["실험이나 관찰의 보고서를 다시 씁니다", "重新生成实验或观测的报告"]),
     ("export", ["실험 데이터를 출력합니다", "输出实验的数据"]),
@@ -650,6 +661,8 @@ pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
         Language::Chinese if path == "compare" => Some(AFTER_COMPARE[1]),
         Language::Korean if path == "journal print" => Some(AFTER_PRINT[0]),
         Language::Chinese if path == "journal print" => Some(AFTER_PRINT[1]),
+        Language::Korean if path == "journal export" => Some(AFTER_EXPORT[0]),
+        Language::Chinese if path == "journal export" => Some(AFTER_EXPORT[1]),
         _ => None,
     }
 }

@@ -37,6 +37,7 @@ mod order_cycles;
 mod order_frozen_disk;
 mod order_full_disk;
 mod order_journal;
+mod order_journal_files;
 mod order_kill;
 mod order_new_session;
 mod order_notices;

@@ -13,9 +13,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientSessions {
     /// Whether order numbers begin with 1 in each; otherwise the rest does not matter.
-    numbers_restart: bool,
+    pub(super) numbers_restart: bool,
     /// The last one that has records of orders, counted from 0.
-    last: u16,
+    pub(super) last: u16,
     /// The one that clients can join with this start.
     current: u16,
 }

@@ -13,6 +13,7 @@ use crate::gateway::{
     worker_message::{pack_sequence, sent_key, session_key},
 };
 
+mod checkpoints;
 mod endpoints;
 mod homes;
 

@@ -15,8 +15,10 @@
 //!
 //! `WEIR_TEST_DAYS=10000` simulates more days, `WEIR_TEST_FIRST=n` starts at day n, `WEIR_TEST_SEED=n` replays one.
 
+mod checkpoints;
 mod disks;
 mod model;
+mod operators;
 mod parties;
 mod replaces;
 
@@ -37,11 +39,10 @@ use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
     GatewayConfig, OutstandingLimits, VenueConfig,
-    controls::Change,
     outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
-    worker::{Gateway, RECORD_CONTROL},
+    worker::Gateway,
 };
 use crate::{
     journal::Level,
@@ -112,6 +113,8 @@ struct Happened {
     sessions_begun_anew: u64,
     drains: u64,
     failed_disks: u64,
+    /// Starts from a checkpoint.
+    checkpoints: u64,
     /// Kills that found one disk behind the other.
     cuts: u64,
     /// Effects of the kernel's faults: short sends, and accepts that failed for lack of a resource.
@@ -127,6 +130,7 @@ const AT_LEAST: Happened = Happened {
     resends: 20,
     sessions_begun_anew: 100,
     drains: 50,
+    checkpoints: 200,
     failed_disks: 50,
     cuts: 0,
     sends_short: 0,
@@ -138,7 +142,7 @@ const SENDS_SHORT_LEAST: u64 = 1_000;
 
 impl Happened {
     /// For each kind of event its name, its count, and its minimum.
-    fn beside(&self, least: &Self) -> [(&'static str, u64, u64); 7] {
+    fn beside(&self, least: &Self) -> [(&'static str, u64, u64); 8] {
         [
             ("fills", self.fills, least.fills),
             ("late fills", self.late_fills, least.late_fills),
@@ -147,6 +151,7 @@ impl Happened {
             ("sessions begun anew", self.sessions_begun_anew, least.sessions_begun_anew),
             ("drains", self.drains, least.drains),
             ("failed disks", self.failed_disks, least.failed_disks),
+            ("starts from a checkpoint", self.checkpoints, least.checkpoints),
         ]
     }
 
@@ -159,6 +164,7 @@ impl Happened {
         self.sessions_begun_anew += other.sessions_begun_anew;
         self.drains += other.drains;
         self.failed_disks += other.failed_disks;
+        self.checkpoints += other.checkpoints;
         self.cuts += other.cuts;
         self.sends_short += other.sends_short;
         self.accepts_starved += other.accepts_starved;
@@ -190,6 +196,8 @@ struct Day {
     /// The random choices for its disks, if one of them may be behind the other.
     cuts: Option<Random>,
     happened: Happened,
+    /// The configuration of the phase before.
+    config_before: Option<GatewayConfig>,
     log: Vec<String>,
 }
 
@@ -252,6 +260,7 @@ impl Day {
             is_faulty: false,
             cuts: None,
             happened: Happened::default(),
+            config_before: None,
             log: Vec::new(),
             folder,
         }
@@ -387,6 +396,7 @@ impl Day {
             lines.push(self.venues[number].start().await);
         }
         let config = self.config(route, &lines);
+        self.exercise_checkpoints(&config)?;
         let now_ns = time::now().as_nanos();
         let prepared = Prepared::new(WORKERS, config, Moment { wall_ns: now_ns, engine_ns: now_ns })
             .map_err(|error| format!("it does not start: {error}"))?;
@@ -612,35 +622,9 @@ impl Day {
         }
     }
 
-    /// Stops and removes an account, even if it has open orders: those expire.
-    async fn retire(&mut self, world: &World) {
-        let account = self.any_account();
-        self.note(format!("account {account} is to be removed"));
-        self.kill(world, Some(account), true);
-        time::sleep(Duration::from_secs(5)).await;
-        self.leaving = Some(account);
-    }
-
     fn place_of(&self, account: u32) -> Option<AccountId> {
         let place = self.roster.iter().position(|of| *of == account)?;
         Some(AccountId(place as u32))
-    }
-
-    /// Works as `weir ctl kill`.
-    fn kill(&mut self, world: &World, account: Option<u32>, on: bool) {
-        self.truth.kill(time::now().as_nanos(), account, on);
-        let name = account.map(|account| format!("C{:05}", account + 1));
-        let change = Change::Kill { account: name, on };
-        let place = account.and_then(|account| self.place_of(account));
-        world.shared.commander.controls().apply(place, &change, time::now().as_nanos());
-        for gateway in &world.gateways {
-            gateway.checks.borrow_mut().kill(place, on);
-            if on {
-                gateway.cancel_killed(place);
-            }
-        }
-        let payload = serde_json::to_vec(&change).expect("it is text");
-        world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
     }
 
     /// Works as SIGTERM. If every venue is reachable, no orders remain of accounts that cancel on disconnect.

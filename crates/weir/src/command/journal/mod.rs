@@ -11,6 +11,9 @@ use crate::{
     exit::{Exit, UsageError},
 };
 
+mod archive;
+mod capture;
+mod export;
 mod moment;
 mod print;
 mod problem;
@@ -28,6 +31,8 @@ pub(crate) fn run(journal: &Journal) -> Result<Exit> {
         JournalTask::Stats(stats) => stats::run(stats),
         JournalTask::Repair(repair) => repair::run(repair),
         JournalTask::Tail(tail) => tail::run(tail),
+        JournalTask::Export(export) => export::run(export),
+        JournalTask::Archive(asked) => archive::run(asked),
     }
 }
 

@@ -45,6 +45,15 @@ pub(super) fn sentence(error: &RecoverError, language: Language) -> String {
                 "{file}：文件缺失，而此日志的后续文件存在",
             )
         }
+        RecoverError::OtherJournal { file, offset } => {
+            let file = file.display();
+            localized!(
+                language,
+                "{file} has another record at byte {offset} than the checkpoint",
+                "{file}: 바이트 {offset}의 레코드가 체크포인트의 것과 다릅니다",
+                "{file}：字节 {offset} 处的记录与检查点中的不同",
+            )
+        }
         RecoverError::Refused { file, offset, reason } => {
             let file = file.display();
             localized!(
@@ -141,6 +150,7 @@ pub(super) fn is_damage(error: &RecoverError) -> bool {
     match error {
         RecoverError::System { .. } | RecoverError::InUse { .. } => false,
         RecoverError::Damaged { .. }
+        | RecoverError::OtherJournal { .. }
         | RecoverError::Header { .. }
         | RecoverError::Short { .. }
         | RecoverError::Missing { .. }

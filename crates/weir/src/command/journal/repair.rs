@@ -13,7 +13,9 @@ use rustix::{
 use weir_report::{Language, localized};
 use weir_servers::{
     gateway::describe,
-    journal::{Behind, HeldUnwritten, JournalInspection, Position, RecoverError, Torn, copy_until},
+    journal::{
+        Behind, CheckpointFile, HeldUnwritten, JournalInspection, Position, RecoverError, Torn, copy_until,
+    },
 };
 
 use super::{problem, workers};
@@ -136,6 +138,13 @@ fn fill(from: &Path, partial: &Path, cuts: &[Cut]) -> Result<u64> {
     let mut bytes = 0;
     for cut in cuts {
         bytes += copy_until(from, cut.worker, cut.end, partial)?;
+    }
+    let base = CheckpointFile::Base.path(from);
+    if base.exists() {
+        // Without it, the copy would miss the files that were archived.
+        let copy = CheckpointFile::Base.path(partial);
+        bytes += fs::copy(&base, &copy).with_context(|| copy.display().to_string())?;
+        fs::File::open(&copy)?.sync_all()?;
     }
     fs::set_permissions(partial, fs::metadata(from)?.permissions())?;
     fs::File::open(partial)?.sync_all()?;

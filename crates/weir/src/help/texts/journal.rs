@@ -18,8 +18,20 @@ pub(super) const AFTER_PRINT: [&str; 2] = [
   weir journal print journal --since 2026-03-02T09:00 --until 2026-03-02T09:05",
 ];
 
+/// The end of the help of `weir journal export`.
+pub(super) const AFTER_EXPORT: [&str; 2] = [
+    "\
+예:
+  weir journal export journal --pcap day.pcap --account C00001
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp",
+    "\
+示例：
+  weir journal export journal --pcap day.pcap --account C00001
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp",
+];
+
 /// Descriptions of the flags of its tasks.
-pub(super) const JOURNAL: [Row; 12] = [
+pub(super) const JOURNAL: [Row; 15] = [
     ("directory", ["저널 폴더", "日志所在的文件夹"]),
     ("account", ["이 계좌의 레코드만", "仅此账户的记录"]),
     (
@@ -54,6 +66,18 @@ pub(super) const JOURNAL: [Row; 12] = [
     ),
     ("format", ["출력 형식", "输出格式"]),
     ("out", ["사본을 쓸 폴더. 아직 없어야 합니다", "写入副本的文件夹，必须尚不存在"]),
+    (
+        "pcap",
+        [
+            "패킷을 쓸 파일. 아직 없어야 하며, -는 표준 출력입니다",
+            "写入数据包的文件，必须尚不存在；- 表示标准输出",
+        ],
+    ),
+    (
+        "to",
+        ["파일을 옮길 폴더. 이전에 옮긴 파일이 있어도 됩니다", "移入文件的文件夹，可以已有先前移入的文件"],
+    ),
+    ("dry_run", ["옮길 수 있는 파일을 알려 주기만 하고 옮기지 않습니다", "只说明哪些文件可以移走，不移动"]),
     ("follow", ["중단할 때까지, 쓰이는 레코드를 바로 출력합니다", "持续输出新写入的记录，直到被中断"]),
     ("records", ["출력할 마지막 레코드의 수", "输出的最后记录数"]),
 ];
