@@ -2,14 +2,21 @@
 //!
 //! Seconds are kept separately only until every worker has passed them, so memory does not grow with the run.
 
-use std::{any::Any, collections::BTreeMap, sync::PoisonError};
+use std::{
+    any::Any,
+    collections::{BTreeMap, VecDeque},
+    sync::PoisonError,
+};
 
 use hdrhistogram::Histogram;
-use weir_record::{latency::empty_histogram, load::SecondRow};
+use weir_record::{
+    latency::empty_histogram,
+    load::{SecondRow, parts::SecondPart},
+};
 
 use crate::{
     recorder::{Interval, IntervalNotes, Outbox, PacedTimes, Retracted, Section, Sections},
-    summary::{add, second_row, subtract},
+    summary::{add, subtract},
     warmup::Bucket,
 };
 
@@ -31,6 +38,8 @@ pub struct Gather {
     buckets: BTreeMap<u64, Sum>,
     /// For each worker, the first second it may still add to.
     passed: Vec<u64>,
+    /// Finished seconds with their histograms, for the coordinator of several generators to take; `None` without one.
+    handed: Option<VecDeque<SecondPart>>,
 }
 
 /// Messages and their service times.
@@ -57,6 +66,19 @@ impl Default for Sum {
 }
 
 impl Sum {
+    /// An open loop reports the response time, which is what a user waits for; a closed loop the service time.
+    fn times(&self) -> &Histogram<u64> {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+
+    fn row(&self) -> SecondRow {
+        SecondRow::of(self.messages, self.errors, self.times())
+    }
+
+    fn second_part(&self) -> SecondPart {
+        SecondPart::of(self.messages, self.errors, self.times())
+    }
+
     fn add(&mut self, notes: &IntervalNotes) {
         self.messages += notes.messages;
         self.bytes += notes.bytes;
@@ -81,7 +103,19 @@ impl Gather {
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
             passed: vec![0; workers],
+            handed: None,
         }
+    }
+
+    /// Keeps each second with its histogram until it is taken, the last part of a second included.
+    pub(crate) fn hand_over_seconds(&mut self) {
+        self.handed = Some(VecDeque::new());
+    }
+
+    /// Takes the next seconds with their histograms.
+    pub(crate) fn take_seconds(&mut self, most: usize) -> Vec<SecondPart> {
+        let Some(handed) = &mut self.handed else { return Vec::new() };
+        handed.drain(..most.min(handed.len())).collect()
     }
 
     /// The protocol's own counts of the window, if they are of this type.
@@ -153,7 +187,7 @@ impl Gather {
     pub fn bucket(&mut self, bucket: u64) -> Bucket {
         self.buckets = self.buckets.split_off(&bucket);
         let Some(sum) = self.buckets.remove(&bucket) else { return Bucket::default() };
-        Bucket { messages: sum.messages, service_ns_median: second_row(0, 0, &sum.service).p50_ns }
+        Bucket { messages: sum.messages, service_ns_median: SecondRow::of(0, 0, &sum.service).p50_ns }
     }
 
     /// Ends the sums when all notes were taken: completes the rows of the whole seconds of a window of this length.
@@ -161,20 +195,20 @@ impl Gather {
         let whole = window_ns / 1_000_000_000;
         self.close_seconds(whole);
         self.seconds.truncate(whole as usize);
+        if let (Some(handed), Some(sum)) = (&mut self.handed, self.open_seconds.remove(&whole)) {
+            // A part of a second here is in a whole one of a generator that ran longer.
+            handed.push_back(sum.second_part());
+        }
         self.open_seconds.clear();
     }
 
     fn close_seconds(&mut self, until: u64) {
         for second in self.seconds.len() as u64..until {
-            let row = match self.open_seconds.remove(&second) {
-                // An open loop reports the response time, which is what a user waits for; a closed loop the service
-                // time.
-                Some(sum) => {
-                    second_row(sum.messages, sum.errors, sum.response.as_ref().unwrap_or(&sum.service))
-                }
-                None => SecondRow::default(),
-            };
-            self.seconds.push(row);
+            let sum = self.open_seconds.remove(&second);
+            self.seconds.push(sum.as_ref().map(Sum::row).unwrap_or_default());
+            if let Some(handed) = &mut self.handed {
+                handed.push_back(sum.as_ref().map(Sum::second_part).unwrap_or_default());
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ mod connection_notes;
 mod connector;
 mod dispatch;
 mod failure;
+mod lead;
 mod limits;
 mod progress;
 mod run;
@@ -92,9 +93,10 @@ pub use http::{
     request_order::WEIGHTS_MAX,
     spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, OwnRequest, SOURCE_ADDRESSES_MAX, URLS_MAX},
 };
+pub use lead::PartControl;
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
-pub use run::run;
+pub use run::{run, run_part};
 pub use slices::{Control, DRAIN_MAX, PRIME_MESSAGES_MAX, SLICE_MAX, TARGETS_MAX, run_slices};
 pub use spec::{
     Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadSpec, MESSAGE_BYTES_MAX,

@@ -5,10 +5,11 @@ use weir_evidence::limits::ConnectionBudget;
 
 use crate::{error::LoadError, spec::LoadSpec};
 
-/// Refuses a load that exceeds the limits of this process, and names the remedy.
+/// Refuses a load that exceeds the limits of this process, and names the remedy. Connections and workers are those of
+/// this process.
 pub(crate) fn ensure_limits(
     spec: &LoadSpec,
-    connections: u32,
+    (connections, workers): (u32, u32),
     target: &Address,
     budget: ConnectionBudget,
     raise: impl FnOnce() -> Option<u64>,
@@ -18,7 +19,7 @@ pub(crate) fn ensure_limits(
     if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
         return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
     }
-    let needed = budget.generator_descriptors(u64::from(connections), spec.workers);
+    let needed = budget.generator_descriptors(u64::from(connections), workers);
     if needed <= budget.nofile_soft {
         return Ok(());
     }
@@ -62,7 +63,9 @@ mod tests {
     ) -> Option<String> {
         let spec = LoadSpec { connections, ..crate::spec::tests::spec() };
         let target = target.parse().expect("an address");
-        ensure_limits(&spec, connections, &target, budget, || raised).err().map(|error| error.to_string())
+        ensure_limits(&spec, (connections, spec.workers), &target, budget, || raised)
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]

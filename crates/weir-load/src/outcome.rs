@@ -60,6 +60,12 @@ impl WorkerOutcomes<'_> {
         self.each.iter().filter_map(|outcome| outcome.totals.as_ref()?.downcast_ref())
     }
 
+    /// The first failure of all workers.
+    pub(crate) fn first_failure(&self) -> Option<&FirstFailure> {
+        let failures = self.each.iter().filter_map(|end| end.failure_first.as_ref());
+        failures.min_by_key(|first| first.at_ns)
+    }
+
     /// The shared state, if it is of this type.
     pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
         self.common.downcast_ref()

@@ -6,7 +6,11 @@ use weir_record::{
     SCHEMA_VERSION,
     failure::{FailureCounts, FailureSample},
     latency::LatencySummary,
-    load::{GENERATOR_BUSY_MAX, LoadReport},
+    load::{
+        GENERATOR_BUSY_MAX, LoadReport,
+        merge::error_share,
+        parts::{LoadPart, WorkerShare},
+    },
     window::ObservedWindow,
 };
 
@@ -24,6 +28,10 @@ const STARTS_PER_MISS: u64 = 1000;
 /// The coordinator's readings when the window is closed.
 pub(crate) struct Measured {
     pub(crate) driver: &'static str,
+    /// The workers of this process.
+    pub(crate) share: WorkerShare,
+    /// When the load started.
+    pub(crate) origin_ns: u64,
     pub(crate) warmup_ns: u64,
     pub(crate) warmup_steady: bool,
     pub(crate) window_ns: u64,
@@ -34,10 +42,28 @@ pub(crate) struct Measured {
     pub(crate) observed: Option<ObservedWindow>,
 }
 
+/// The report of this process, with what only the coordinator of several generators needs.
+pub(crate) fn build_part(
+    spec: &LoadSpec,
+    measured: &Measured,
+    gather: &mut Gather,
+    outcomes: &WorkerOutcomes<'_>,
+) -> LoadPart {
+    let report = build(spec, measured, gather, outcomes);
+    let first = outcomes.first_failure();
+    let mut part = LoadPart {
+        report,
+        failure_first_ns: first.map(|first| first.at_ns.saturating_sub(measured.origin_ns)),
+        ..LoadPart::default()
+    };
+    spec.protocol.0.add_to_part(&mut part, measured.origin_ns, outcomes);
+    part
+}
+
 pub(crate) fn build(
     spec: &LoadSpec,
     measured: &Measured,
-    mut gather: Gather,
+    gather: &mut Gather,
     outcomes: &WorkerOutcomes<'_>,
 ) -> LoadReport {
     let workers = outcomes.each;
@@ -57,25 +83,25 @@ pub(crate) fn build(
     };
     let started = u64::try_from(gather.window.started).unwrap_or(0);
     let messages_whole_run: u64 = workers.iter().map(|end| end.completed).sum();
-    let first = workers.iter().filter_map(|end| end.failure_first.as_ref()).min_by_key(|first| first.at_ns);
-    let messages = gather.window.messages;
+    let first = outcomes.first_failure();
+    let (share, messages) = (measured.share, gather.window.messages);
     let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
         target: spec.target.clone(),
         driver: measured.driver.into(),
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
-        connections: spec.connections,
+        connections: share.part_of(spec.connections),
         depth: spec.depth,
         message_bytes: spec.protocol.0.facts().message_bytes,
-        workers: spec.workers,
+        workers: share.workers,
         seed: spec.seed,
         settings: BTreeMap::new(), // added by the command line
-        rate_per_second: rate_per_second(spec),
+        rate_per_second: rate_per_second(spec, share),
         warmup_ns: measured.warmup_ns,
         warmup_steady: measured.warmup_steady,
         window_ns,
         messages,
-        messages_asked: spec.messages,
+        messages_asked: messages_asked(spec, share),
         messages_started: started,
         messages_whole_run,
         throughput_per_second: if window_ns == 0 { 0.0 } else { messages as f64 * 1e9 / window_ns as f64 },
@@ -97,19 +123,41 @@ pub(crate) fn build(
         generator_bound: is_generator_bound(measured, &missed, started),
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
+        generators: None,
         http: None,
         orders: None,
         storage: None,
     };
-    spec.protocol.0.add_section(&mut report, spec, &gather, outcomes);
+    spec.protocol.0.add_section(&mut report, spec, gather, outcomes);
     report
 }
 
-fn rate_per_second(spec: &LoadSpec) -> Option<f64> {
+fn rate_per_second(spec: &LoadSpec, share: WorkerShare) -> Option<f64> {
     match spec.arrivals {
         Arrivals::Closed { .. } => None,
-        Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),
+        Arrivals::Open { rate_per_second, .. } if share.workers == share.all => Some(rate_per_second),
+        Arrivals::Open { rate_per_second, .. } => {
+            Some(rate_per_second * f64::from(share.workers) / f64::from(share.all))
+        }
     }
+}
+
+/// Messages of a counted run that these workers were to send.
+fn messages_asked(spec: &LoadSpec, share: WorkerShare) -> Option<u64> {
+    let all = spec.messages?;
+    if share.workers == share.all {
+        return Some(all);
+    }
+    Some(match spec.protocol.0.facts().messages_each {
+        Some(each) => each.saturating_mul(share.part_of(spec.connections).into()),
+        None => (share.first..share.first + share.workers).map(|worker| dealt(all, worker, share.all)).sum(),
+    })
+}
+
+/// The part of a worker in a total that is dealt in turn.
+pub(crate) fn dealt(total: u64, worker: u32, workers: u32) -> u64 {
+    let workers = u64::from(workers);
+    total / workers + u64::from(u64::from(worker) < total % workers)
 }
 
 /// Whether the generator was the limit. Missed starts alone do not show it: if every connection waits for the server,
@@ -139,14 +187,12 @@ fn share_max(measured: &Measured, time_ns: impl Fn(u64, u64) -> u64) -> f64 {
     shares.fold(0.0, f64::max).min(1.0)
 }
 
-/// Failures among all that ended.
-fn error_share(errors: u64, messages: u64) -> f64 {
-    if errors == 0 { 0.0 } else { errors as f64 / (errors + messages) as f64 }
-}
-
 fn is_late(missed: u64, started: u64) -> bool {
     missed.saturating_mul(STARTS_PER_MISS) > missed + started
 }
+
+#[cfg(test)]
+mod merging;
 
 #[cfg(test)]
 mod tests {
@@ -156,6 +202,8 @@ mod tests {
         let delay_ns = vec![0; cpu_ns.len()];
         Measured {
             driver: "epoll",
+            share: WorkerShare { first: 0, workers: 1, all: 1 },
+            origin_ns: 0,
             warmup_ns: 0,
             warmup_steady: true,
             window_ns: 1000,

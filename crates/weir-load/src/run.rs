@@ -1,5 +1,6 @@
 //! A run from its specification to its report: this thread starts the workers, opens and closes the window, and adds
-//! up. It runs no load itself.
+//! up. It runs no load itself. A generator of several runs some of the workers, and opens the window when their
+//! coordinator says so.
 //!
 //! Workers and coordinator share two moments (the bounds), a box of finished intervals, and a few counts per worker.
 //! The coordinator publishes a bound and reads CPU times at once. The workers attribute messages by comparing times.
@@ -17,12 +18,20 @@ use std::{
 
 use weir_engine::{net::Address, time::monotonic};
 use weir_evidence::limits::{connection_budget, raise_nofile};
-use weir_record::{failure::FailureCounts, load::LoadReport, window::ObservedWindow};
+use weir_record::{
+    failure::FailureCounts,
+    load::{
+        LoadReport,
+        parts::{LoadPart, PartAnswer, PartOrder, PartPhase, SECONDS_MAX, SecondPart, WorkerShare},
+    },
+    window::ObservedWindow,
+};
 
 use crate::{
     dispatch::dispatch_workload,
-    error::LoadError,
+    error::{LoadError, invalid},
     gather::Gather,
+    lead::{Lead, Led, LedState, PartControl},
     limits::{Pinned, ensure_limits},
     outcome::{Common, Outcome, WorkerOutcomes},
     progress::{Phase, Progress, Ticker},
@@ -56,17 +65,65 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
+    let share = WorkerShare { first: 0, workers: spec.workers, all: spec.workers };
+    let mut lead = Lead::Own(Ticker::new(progress));
+    run_workers(spec, share, &mut lead, stop).map(|(part, _)| part.report)
+}
+
+/// Runs the share of a generator in a load of several, and reports what it measured, with the seconds of the window
+/// that the coordinator has not taken yet. The specification is that of the whole load.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_part(
+    spec: &LoadSpec,
+    share: WorkerShare,
+    control: &mut dyn PartControl,
+    stop: &AtomicBool,
+) -> Result<(LoadPart, Vec<SecondPart>), LoadError> {
+    check_share(share, spec)?;
+    let (mut part, seconds) = run_workers(spec, share, &mut Lead::Other(Led::by(control)), stop)?;
+    // The coordinator makes them from the histograms of the seconds.
+    part.report.seconds.clear();
+    Ok((part, seconds))
+}
+
+/// Refuses a share that is none of the load's workers.
+fn check_share(share: WorkerShare, spec: &LoadSpec) -> Result<(), LoadError> {
+    let end = share.first.checked_add(share.workers);
+    if share.workers == 0 || share.all != spec.workers || end.is_none_or(|end| end > share.all) {
+        return invalid("workers", format!("{share:?} is no share of {} workers", spec.workers));
+    }
+    Ok(())
+}
+
+fn run_workers(
+    spec: &LoadSpec,
+    share: WorkerShare,
+    lead: &mut Lead<'_>,
+    stop: &AtomicBool,
+) -> Result<(LoadPart, Vec<SecondPart>), LoadError> {
     let target = spec.validate()?;
-    ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
+    let connections = share.part_of(spec.connections) + share.part_of(spec.idle_connections);
+    ensure_limits(spec, (connections, share.workers), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let readings = WindowReadings::new(spec)?;
     let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
     let common = spec.protocol.0.common(spec, &bounds)?;
+    let mut gather = Gather::new(share.workers as usize, spec.sections());
+    if lead.led().is_some() {
+        gather.hand_over_seconds();
+    }
     thread::scope(|scope| {
         let (events, inbox) = mpsc::channel();
-        let mut crew =
-            Crew { spec, bounds: Arc::clone(&bounds), outbox: Arc::clone(&outbox), members: Vec::new() };
+        let mut crew = Crew {
+            spec,
+            share,
+            bounds: Arc::clone(&bounds),
+            outbox: Arc::clone(&outbox),
+            members: Vec::new(),
+        };
         let started = crew.start(scope, &target, &events, &common);
         drop(events);
         let coordinator = Coordinator {
@@ -74,9 +131,9 @@ pub fn run(
             stop,
             crew: &crew,
             readings,
-            gather: Gather::new(spec.workers as usize, spec.sections()),
-            ticker: Ticker::new(progress),
-            threads: vec![0; spec.workers as usize],
+            gather,
+            lead,
+            threads: vec![0; share.workers as usize],
             driver: "",
         };
         let outcome = started.and_then(|()| coordinator.conduct(&inbox));
@@ -84,19 +141,22 @@ pub fn run(
             bounds.close(monotonic().as_nanos());
         }
         match &outcome {
-            Ok(_) => crew.await_end(stop),
+            Ok(_) => crew.await_end(lead, stop),
             Err(_) => bounds.give_up(),
         }
         let outcomes = crew.join()?;
         let (measured, mut gather) = outcome?;
         gather.take_all(&outbox);
-        Ok(report::build(spec, &measured, gather, &WorkerOutcomes { each: &outcomes, common }))
+        let outcomes = WorkerOutcomes { each: &outcomes, common };
+        let part = report::build_part(spec, &measured, &mut gather, &outcomes);
+        Ok((part, gather.take_seconds(usize::MAX)))
     })
 }
 
 /// The workers, seen from outside.
 struct Crew<'scope, 'run> {
     spec: &'run LoadSpec,
+    share: WorkerShare,
     bounds: Arc<WindowBounds>,
     outbox: Outbox,
     members: Vec<Member<'scope>>,
@@ -119,12 +179,14 @@ impl<'scope, 'run> Crew<'scope, 'run> {
     where
         'run: 'scope,
     {
-        for worker in 0..self.spec.workers {
+        let first = self.share.first;
+        for worker in first..first + self.share.workers {
             let published = Arc::new(Published::default());
             let plan = Plan {
                 spec: self.spec,
                 target: target.clone(),
                 worker,
+                first,
                 bounds: Arc::clone(&self.bounds),
                 outbox: Arc::clone(&self.outbox),
                 published: Arc::clone(&published),
@@ -144,12 +206,24 @@ impl<'scope, 'run> Crew<'scope, 'run> {
     }
 
     /// Waits until all workers have ended, or the user no longer wants answers to what is in flight.
-    fn await_end(&self, stop: &AtomicBool) {
-        while self.members.iter().any(|member| !member.handle.is_finished()) && !stop.load(Ordering::Relaxed)
-        {
-            thread::sleep(END_POLL_INTERVAL);
+    fn await_end(&self, lead: &mut Lead<'_>, stop: &AtomicBool) {
+        let is_unfinished = || self.members.iter().any(|member| !member.handle.is_finished());
+        while is_unfinished() && !stop.load(Ordering::Relaxed) && !lead.has_stopped() {
+            lead.pause(END_POLL_INTERVAL, |_| self.answer(PartPhase::Ending));
         }
         self.bounds.give_up();
+    }
+
+    /// What the workers have counted so far.
+    fn answer(&self, phase: PartPhase) -> PartAnswer {
+        PartAnswer {
+            phase,
+            messages: self.sum(|published| published.completed.load(Ordering::Relaxed)),
+            in_flight: self.sum(|published| published.in_flight.load(Ordering::Relaxed)),
+            errors: self.sum(|published| published.errors.load(Ordering::Relaxed)),
+            failure_last: self.failure_last(),
+            ..PartAnswer::default()
+        }
     }
 
     /// Waits for all workers. Workers that were never started end at once.
@@ -197,13 +271,13 @@ impl<'scope, 'run> Crew<'scope, 'run> {
 }
 
 /// The run, seen from the coordinating thread.
-struct Coordinator<'a> {
+struct Coordinator<'a, 'lead> {
     spec: &'a LoadSpec,
     stop: &'a AtomicBool,
     crew: &'a Crew<'a, 'a>,
     readings: WindowReadings,
     gather: Gather,
-    ticker: Ticker<'a>,
+    lead: &'a mut Lead<'lead>,
     /// Kernel numbers of the workers' threads.
     threads: Vec<u32>,
     driver: &'static str,
@@ -224,10 +298,11 @@ struct Usage {
     spun_ns: Vec<u64>,
 }
 
-impl Coordinator<'_> {
+impl Coordinator<'_, '_> {
     /// Conducts the run until the window is closed.
     fn conduct(mut self, inbox: &Receiver<Event>) -> Result<(Measured, Gather), LoadError> {
         self.await_connections(inbox)?;
+        self.await_start()?;
         let origin_ns = (monotonic() + LEAD).as_nanos();
         let has_warmup = !self.spec.warmup_max.is_zero();
         if !has_warmup {
@@ -238,16 +313,18 @@ impl Coordinator<'_> {
             // If a worker is gone, `join` reports it.
             let _ = member.begin.send(origin_ns);
         }
+        self.lead.carried_out(if has_warmup { PartPhase::WarmingUp } else { PartPhase::Measuring });
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
         if has_warmup {
             self.readings.before_open()?;
             self.crew.bounds.open(monotonic().as_nanos());
+            self.lead.carried_out(PartPhase::Measuring);
         }
         let before = self.usage();
         self.readings.opened()?;
         let open_ns = self.crew.bounds.open_ns();
         let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
-        self.ticker.begin(Phase::Measuring, open_ns, self.spec.duration);
+        self.begin(Phase::Measuring, open_ns, self.spec.duration);
         let close_ns = match self.wait_until(open_ns.saturating_add(duration_ns)) {
             Waited::Finished(end_ns) if end_ns > open_ns => end_ns,
             _ => monotonic().as_nanos(),
@@ -272,6 +349,8 @@ impl Coordinator<'_> {
             after.spun_ns.iter().zip(&before.spun_ns).map(|(after, before)| after - before).collect();
         Measured {
             driver: self.driver,
+            share: self.crew.share,
+            origin_ns,
             warmup_ns: bounds.open_ns() - origin_ns,
             warmup_steady,
             window_ns: bounds.close_ns() - bounds.open_ns(),
@@ -297,8 +376,8 @@ impl Coordinator<'_> {
     /// Waits until every worker has tried all its connections.
     fn await_connections(&mut self, inbox: &Receiver<Event>) -> Result<(), LoadError> {
         let patience = self.spec.connect_timeout;
-        self.ticker.begin(Phase::Connecting, monotonic().as_nanos(), patience);
-        let (mut waiting, mut opened) = (self.spec.workers, 0);
+        self.begin(Phase::Connecting, monotonic().as_nanos(), patience);
+        let (mut waiting, mut opened) = (self.crew.share.workers, 0);
         let (mut failures, mut failure_last) = (FailureCounts::default(), None);
         while waiting > 0 {
             match inbox.recv_timeout(POLL_INTERVAL) {
@@ -316,7 +395,8 @@ impl Coordinator<'_> {
                 Err(RecvTimeoutError::Timeout) if !self.crew.has_dead_member() => {}
                 Err(_) => return Err(LoadError::Panicked("before it had opened its connections".into())),
             }
-            if self.stop.load(Ordering::Relaxed) {
+            self.pause(Duration::ZERO);
+            if self.is_stopped() {
                 return Err(LoadError::Interrupted);
             }
             self.tick();
@@ -328,33 +408,53 @@ impl Coordinator<'_> {
         Err(LoadError::Unreachable { target: self.spec.target.clone(), reason, failures: Box::new(failures) })
     }
 
-    /// Waits until the load is steady (true) or the warm-up has lasted long enough (false).
+    /// Waits until a coordinator says that the load starts. Without one it starts at once.
+    fn await_start(&mut self) -> Result<(), LoadError> {
+        let Some(led) = self.lead.led() else { return Ok(()) };
+        led.phase = PartPhase::Connected;
+        while !self.lead.take(PartOrder::Start) {
+            if self.is_stopped() || self.crew.has_dead_member() {
+                return Err(LoadError::Interrupted);
+            }
+            self.pause(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Waits until the load is steady (true) or the warm-up has lasted long enough (false). A coordinator says when it
+    /// ends; then it is `true` if the load was steady at that moment.
     fn warm_up(&mut self, origin_ns: u64) -> Result<bool, LoadError> {
         let ramp_ns = u64::try_from(self.spec.ramp_up.as_nanos()).unwrap_or(u64::MAX);
         let cap_ns = u64::try_from(self.spec.warmup_max.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = origin_ns.saturating_add(ramp_ns).saturating_add(cap_ns);
         let bucket_ns = warmup::BUCKET.as_nanos() as u64;
         let mut warmup = Warmup::default();
-        self.ticker.begin(
-            Phase::WarmingUp,
-            origin_ns,
-            self.spec.ramp_up.saturating_add(self.spec.warmup_max),
-        );
+        self.begin(Phase::WarmingUp, origin_ns, self.spec.ramp_up.saturating_add(self.spec.warmup_max));
         // Buckets before the last connection has begun show the ramp.
         for bucket in ramp_ns.div_ceil(bucket_ns).. {
             let bucket_end_ns = origin_ns + (bucket + 1) * bucket_ns;
             let look_ns = bucket_end_ns + BUCKET_GRACE.as_nanos() as u64;
-            if self.wait_until(look_ns.min(end_ns + BUCKET_GRACE.as_nanos() as u64)) == Waited::Stopped {
+            let is_led = self.lead.led().is_some();
+            let until_ns =
+                if is_led { look_ns } else { look_ns.min(end_ns + BUCKET_GRACE.as_nanos() as u64) };
+            if self.wait_until(until_ns) == Waited::Stopped {
                 return Err(LoadError::Interrupted);
             }
-            if bucket_end_ns > end_ns {
+            if let Some(led) = self.lead.led() {
+                let was_steady = led.is_steady;
+                if self.lead.take(PartOrder::Open) {
+                    return Ok(was_steady);
+                }
+            }
+            if !is_led && bucket_end_ns > end_ns {
                 return Ok(false);
             }
-            if warmup.push(self.gather.bucket(bucket)) {
-                return Ok(true);
-            }
-            if bucket_end_ns == end_ns {
-                return Ok(false);
+            let is_steady = warmup.push(self.gather.bucket(bucket));
+            match self.lead.led() {
+                Some(led) => led.is_steady = is_steady,
+                None if is_steady => return Ok(true),
+                None if bucket_end_ns == end_ns => return Ok(false),
+                None => {}
             }
         }
         Ok(false)
@@ -365,8 +465,12 @@ impl Coordinator<'_> {
         loop {
             self.gather.take_all(&self.crew.outbox);
             self.tick();
-            if self.stop.load(Ordering::Relaxed) || self.crew.has_dead_member() {
+            if self.is_stopped() || self.crew.has_dead_member() {
                 return Waited::Stopped;
+            }
+            let is_warming = |led: &mut LedState| led.phase == PartPhase::WarmingUp;
+            if self.lead.led().is_some_and(|led| is_warming(led) && led.ordered == Some(PartOrder::Open)) {
+                return Waited::Reached;
             }
             if let Some(end_ns) = self.crew.finished_ns().filter(|_| self.spec.messages.is_some()) {
                 return Waited::Finished(end_ns);
@@ -375,14 +479,35 @@ impl Coordinator<'_> {
             if now_ns >= until_ns {
                 return Waited::Reached;
             }
-            thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
+            self.pause(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.lead.has_stopped()
+    }
+
+    /// Waits for at most this long, and answers a coordinator meanwhile.
+    fn pause(&mut self, longest: Duration) {
+        let (crew, gather) = (self.crew, &mut self.gather);
+        self.lead.pause(longest, |led| PartAnswer {
+            is_steady: led.is_steady,
+            seconds: gather.take_seconds(SECONDS_MAX),
+            ..crew.answer(led.phase)
+        });
+    }
+
+    fn begin(&mut self, phase: Phase, now_ns: u64, planned: Duration) {
+        if let Lead::Own(ticker) = self.lead {
+            ticker.begin(phase, now_ns, planned);
         }
     }
 
     fn tick(&mut self) {
         let crew = self.crew;
         let seconds = &self.gather.seconds;
-        self.ticker.tick(monotonic().as_nanos(), || Progress {
+        let Lead::Own(ticker) = self.lead else { return };
+        ticker.tick(monotonic().as_nanos(), || Progress {
             messages: crew.sum(|published| published.completed.load(Ordering::Relaxed)),
             in_flight: crew.sum(|published| published.in_flight.load(Ordering::Relaxed)),
             errors: crew.sum(|published| published.errors.load(Ordering::Relaxed)),

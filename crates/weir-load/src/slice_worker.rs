@@ -15,6 +15,7 @@ use weir_engine::{
     sync::Notify,
     time::{monotonic, now, timeout},
 };
+use weir_record::load::parts::WorkerShare;
 
 use crate::{
     connector::Connector,
@@ -37,6 +38,8 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Target<'a> {
     pub(crate) spec: &'a LoadSpec,
+    /// The workers of this process.
+    pub(crate) share: WorkerShare,
     pub(crate) address: weir_engine::net::Address,
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
@@ -44,7 +47,7 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    pub(crate) fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
+    pub(crate) fn new(spec: &'a LoadSpec, share: WorkerShare) -> Result<Self, LoadError> {
         let address = spec.validate()?;
         if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
             return invalid(
@@ -54,7 +57,7 @@ impl<'a> Target<'a> {
         }
         let bounds = Arc::new(WindowBounds::default());
         let common = spec.protocol.0.common(spec, &bounds)?;
-        Ok(Self { spec, address, bounds, outbox: Outbox::default(), common })
+        Ok(Self { spec, share, address, bounds, outbox: Outbox::default(), common })
     }
 }
 
@@ -125,7 +128,8 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
     Plan {
         spec: target.spec,
         target: target.address.clone(),
-        worker: number,
+        worker: target.share.first + number,
+        first: target.share.first,
         bounds: Arc::clone(&target.bounds),
         outbox: Arc::clone(&target.outbox),
         published: Arc::new(Published::default()),
@@ -300,7 +304,7 @@ fn leave<W: Workload>(
     let mut recorder = shared.recorder.borrow_mut();
     let leftover = recorder.finish(now().as_nanos());
     Done {
-        worker: target.plan.worker as usize,
+        worker: target.plan.place(),
         messages: recorder.completed(),
         completed_ns: recorder.completed_ns(),
         reopened: u32::try_from(reopened).unwrap_or(u32::MAX),

@@ -17,7 +17,7 @@ use std::{
 use weir_engine::time::monotonic;
 use weir_evidence::limits::{connection_budget, raise_nofile};
 use weir_record::{
-    load::LoadReport,
+    load::{LoadReport, parts::WorkerShare},
     slices::{SliceAnswer, SliceCommand, SliceCounts},
 };
 
@@ -68,14 +68,17 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
     if specs.iter().any(|spec| !spec.protocol.is_like(&first.protocol)) {
         return invalid("targets", "all must be of one protocol");
     }
-    let targets = specs.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
+    let share = WorkerShare { first: 0, workers: first.workers, all: first.workers };
+    let targets = specs.iter().map(|spec| Target::new(spec, share)).collect::<Result<Vec<_>, _>>()?;
     let sockets = specs.iter().map(LoadSpec::sockets).sum();
-    ensure_limits(first, sockets, &targets[0].address, connection_budget(), || raise_nofile().ok())?;
+    ensure_limits(first, (sockets, share.workers), &targets[0].address, connection_budget(), || {
+        raise_nofile().ok()
+    })?;
     let _pinned = Pinned::new(&first.pin)?;
     let (events, inbox) = mpsc::channel();
     thread::scope(|scope| {
         let mut tasks = Vec::new();
-        for number in 0..first.workers {
+        for number in 0..share.workers {
             let (task, received) = mpsc::channel();
             let (events, targets) = (events.clone(), targets.clone());
             thread::Builder::new()
@@ -89,8 +92,17 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
             tasks.push(task);
         }
         drop(events);
-        Session { specs, targets: &targets, tasks, inbox, stop, tallies: Vec::new(), threads: Vec::new() }
-            .conduct(control)
+        Session {
+            specs,
+            share,
+            targets: &targets,
+            tasks,
+            inbox,
+            stop,
+            tallies: Vec::new(),
+            threads: Vec::new(),
+        }
+        .conduct(control)
     })
 }
 
@@ -104,6 +116,7 @@ struct Tally {
 /// The session, seen from the thread that takes the commands.
 struct Session<'a> {
     specs: &'a [LoadSpec],
+    share: WorkerShare,
     targets: &'a [Target<'a>],
     tasks: Vec<Sender<SliceTask>>,
     inbox: Receiver<Event>,
@@ -180,6 +193,8 @@ impl Session<'_> {
             gather: Gather::new(workers, spec.sections()),
             measured: Measured {
                 driver,
+                share: self.share,
+                origin_ns: 0,
                 warmup_ns: 0,
                 warmup_steady: true,
                 window_ns: 0,
@@ -325,10 +340,10 @@ impl Session<'_> {
 
     fn reports(&mut self) -> Vec<LoadReport> {
         let tallies = std::mem::take(&mut self.tallies);
-        let report = |(index, tally): (usize, Tally)| {
+        let report = |(index, mut tally): (usize, Tally)| {
             let common = Arc::clone(&self.targets[index].common);
             let outcomes = WorkerOutcomes { each: &tally.outcomes, common };
-            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &outcomes);
+            let mut report = report::build(&self.specs[index], &tally.measured, &mut tally.gather, &outcomes);
             // Seconds of different slices are not consecutive.
             report.seconds.clear();
             report

@@ -36,6 +36,7 @@ use crate::{
     outcome::{Common, Outcome},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     recorder::{FirstFailure, Outbox, Recorder, WindowBounds},
+    report::dealt,
     spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
     virtual_user::{Trigger, VirtualUser},
@@ -58,8 +59,10 @@ const DRAIN_MAX: Duration = Duration::from_millis(100);
 pub(crate) struct Plan<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) target: Address,
-    /// This worker, from 0.
+    /// This worker among those of all generators, from 0. The specification's number of workers is that of all.
     pub(crate) worker: u32,
+    /// The first worker of this process.
+    pub(crate) first: u32,
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
@@ -150,11 +153,8 @@ pub(crate) fn run(
             return None;
         }
     };
-    let ready = Event::Ready {
-        worker: plan.worker as usize,
-        driver: runtime.driver().name(),
-        thread: thread_number(),
-    };
+    let ready =
+        Event::Ready { worker: plan.place(), driver: runtime.driver().name(), thread: thread_number() };
     events.send(ready).ok()?;
     let outcome = dispatch(&RunContext { plan, runtime: &runtime, events, begin });
     plan.published.cpu_ns.store(thread_cpu_ns().unwrap_or(0), Ordering::Release);
@@ -202,7 +202,7 @@ struct Start {
 pub(crate) fn start(plan: &Plan<'_>, targets: usize) -> Result<Runtime, LoadError> {
     let spec = plan.spec;
     if !spec.pin.is_empty() {
-        let cpu = spec.pin[plan.worker as usize % spec.pin.len()];
+        let cpu = spec.pin[plan.place() % spec.pin.len()];
         weir_sys::affinity::pin_current_thread(&[cpu])
             .map_err(|error| LoadError::Environment(format!("cannot pin a thread to CPU {cpu}: {error}")))?;
     }
@@ -253,10 +253,14 @@ impl Plan<'_> {
         Connector::new(self.target.clone(), self.spec.connect_timeout, sources.to_vec())
     }
 
+    /// This worker among those of this process, from 0.
+    pub(crate) fn place(&self) -> usize {
+        (self.worker - self.first) as usize
+    }
+
     /// This worker's part of a total that is dealt in turn.
     pub(crate) fn part_of(&self, total: u64) -> u64 {
-        let workers = u64::from(self.spec.workers);
-        total / workers + u64::from(u64::from(self.worker) < total % workers)
+        dealt(total, self.worker, self.spec.workers)
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -417,7 +421,7 @@ pub(crate) fn share<W: Workload>(
 ) -> WorkerState<W> {
     let spec = plan.spec;
     let recorder = Recorder::new(
-        plan.worker as usize,
+        plan.place(),
         spec.sections(),
         Arc::clone(&plan.bounds),
         origin_ns,

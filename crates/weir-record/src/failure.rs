@@ -43,30 +43,34 @@ pub struct FailureCounts {
 impl FailureCounts {
     /// Failures that speak against the server or the run: all but `cut_off_at_end`.
     pub fn errors(&self) -> u64 {
-        self.refused
-            + self.reset
-            + self.connect_timeout
-            + self.response_timeout
-            + self.short
-            + self.wrong_bytes
-            + self.wrong_status
-            + self.malformed
-            + self.local_limit
-            + self.unexplained
+        let all = [
+            self.refused,
+            self.reset,
+            self.connect_timeout,
+            self.response_timeout,
+            self.short,
+            self.wrong_bytes,
+            self.wrong_status,
+            self.malformed,
+            self.local_limit,
+            self.unexplained,
+        ];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Adds another worker's counts.
+    /// Adds another worker's counts. Those of another host may be anything, so a sum that does not fit stays the
+    /// largest number.
     pub fn merge(&mut self, other: &Self) {
-        self.refused += other.refused;
-        self.reset += other.reset;
-        self.connect_timeout += other.connect_timeout;
-        self.response_timeout += other.response_timeout;
-        self.short += other.short;
-        self.wrong_bytes += other.wrong_bytes;
-        self.wrong_status += other.wrong_status;
-        self.malformed += other.malformed;
-        self.cut_off_at_end += other.cut_off_at_end;
-        self.local_limit += other.local_limit;
-        self.unexplained += other.unexplained;
+        self.refused = self.refused.saturating_add(other.refused);
+        self.reset = self.reset.saturating_add(other.reset);
+        self.connect_timeout = self.connect_timeout.saturating_add(other.connect_timeout);
+        self.response_timeout = self.response_timeout.saturating_add(other.response_timeout);
+        self.short = self.short.saturating_add(other.short);
+        self.wrong_bytes = self.wrong_bytes.saturating_add(other.wrong_bytes);
+        self.wrong_status = self.wrong_status.saturating_add(other.wrong_status);
+        self.malformed = self.malformed.saturating_add(other.malformed);
+        self.cut_off_at_end = self.cut_off_at_end.saturating_add(other.cut_off_at_end);
+        self.local_limit = self.local_limit.saturating_add(other.local_limit);
+        self.unexplained = self.unexplained.saturating_add(other.unexplained);
     }
 }

@@ -1,7 +1,11 @@
 //! What a load run measured.
 
+pub mod merge;
+pub mod parts;
+
 use std::collections::BTreeMap;
 
+use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +109,9 @@ pub struct LoadReport {
     pub seconds: Vec<SecondRow>,
     /// What was observed about the target's process, when asked for.
     pub observed: Option<ObservedWindow>,
+    /// The generators on other hosts, each with its own report; absent if the load came from this machine alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
     /// What only HTTP has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpLoadReport>,
@@ -121,6 +128,27 @@ impl LoadReport {
     pub fn errors(&self) -> u64 {
         self.failures.errors() + self.failed_starts
     }
+}
+
+/// Generators on several hosts that loaded one target together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Generators {
+    /// Their windows, or the slices of all rounds, began within this time of each other, at most. It is a difference of
+    /// two readings of the coordinator's clock.
+    pub skew_ns: u64,
+    /// One for each generator, in the order in which the hosts were named.
+    pub parts: Vec<GeneratorPart>,
+}
+
+/// One of several generators.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct GeneratorPart {
+    /// Its host.
+    pub host: String,
+    /// What it measured alone.
+    pub report: LoadReport,
 }
 
 /// A generator's thread that is on its CPU for more than this share of the window has no headroom.
@@ -146,4 +174,23 @@ pub struct SecondRow {
     pub p50_ns: u64,
     /// 99th percentile of response time in this second; 0 without an answer.
     pub p99_ns: u64,
+}
+
+impl SecondRow {
+    /// The row of a second with the times of its answers.
+    pub fn of(messages: u64, errors: u64, times: &Histogram<u64>) -> Self {
+        let at = |quantile| if times.is_empty() { 0 } else { times.value_at_quantile(quantile) };
+        Self { messages, errors, p50_ns: at(0.5), p99_ns: at(0.99) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::empty_histogram;
+
+    #[test]
+    fn nothing_recorded_is_an_empty_row() {
+        assert_eq!(SecondRow::of(0, 3, &empty_histogram()), SecondRow { errors: 3, ..SecondRow::default() });
+    }
 }

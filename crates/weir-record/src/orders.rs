@@ -240,6 +240,6 @@ pub struct ShareBalance {
 impl ShareBalance {
     /// Whether nothing came from nowhere and nothing went.
     pub fn is_conserved(&self) -> bool {
-        self.entered == self.executed + self.cancelled + self.live
+        self.entered == self.executed.saturating_add(self.cancelled).saturating_add(self.live)
     }
 }

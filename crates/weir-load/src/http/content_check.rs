@@ -128,6 +128,14 @@ impl ExpectedContents {
         if expected.is_any { None } else { expected.content.get().map(Vec::as_slice) }
     }
 
+    /// For each URL a hash of the content that responses were compared with; `None` where nothing was compared.
+    pub(crate) fn fingerprints(&self) -> Vec<Option<String>> {
+        let hash = |content: &[u8]| {
+            Blake2b128::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        (0..self.0.len()).map(|url| self.get(url).map(hash)).collect()
+    }
+
     /// The length of every response's content in bytes, if they are known and equal; else 0.
     pub(crate) fn content_bytes(&self) -> u32 {
         let mut lengths = (0..self.0.len()).map(|url| self.get(url).map(<[u8]>::len));

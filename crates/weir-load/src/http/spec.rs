@@ -11,7 +11,7 @@ use weir_proto::http1::{
     Method,
     encode::{AfterMessage, EncodeError, Framing, HeadWriter},
 };
-use weir_record::load::LoadReport;
+use weir_record::load::{LoadReport, parts::LoadPart};
 
 use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome, request_order::WEIGHTS_MAX};
 use crate::{
@@ -303,6 +303,12 @@ impl ProtocolSpec for HttpSpec {
             let errors = gather.window.errors + late + report.failed_starts;
             report.http = Some(outcome::section(self, report, load, (responses, errors), outcomes));
         }
+    }
+
+    fn add_to_part(&self, part: &mut LoadPart, origin_ns: u64, outcomes: &WorkerOutcomes<'_>) {
+        part.bad_response_ns = outcome::bad_response(outcomes).map(|bad| bad.at_ns.saturating_sub(origin_ns));
+        let common: Option<&HttpCommon> = outcomes.common();
+        part.contents = common.map(|common| common.expected.fingerprints()).unwrap_or_default();
     }
 }
 

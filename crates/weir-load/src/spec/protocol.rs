@@ -4,7 +4,7 @@
 use std::{any::Any, fmt, net::IpAddr, sync::Arc};
 
 use weir_engine::net::Address;
-use weir_record::load::LoadReport;
+use weir_record::load::{LoadReport, parts::LoadPart};
 
 use super::LoadSpec;
 use crate::{
@@ -70,6 +70,10 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
         _outcomes: &WorkerOutcomes<'_>,
     ) {
     }
+
+    /// Adds what the coordinator of several generators needs of the protocol beside that section. The load started at
+    /// `origin_ns`.
+    fn add_to_part(&self, _part: &mut LoadPart, _origin_ns: u64, _outcomes: &WorkerOutcomes<'_>) {}
 }
 
 /// What a load needs to know of a protocol.
