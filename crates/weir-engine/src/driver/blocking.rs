@@ -34,9 +34,11 @@ use rustix::{
 use socket2::SockRef;
 
 use super::{
+    connection::Connection,
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, ACCEPT_RETRY, AcceptFailure, SEND_RETRY, StoredError},
+    error::{self, ACCEPT_RETRY, AcceptFailure, SEND_RETRY, SendFailure},
     files::{self, FileOperation, FileResult},
+    lingering::Lingering,
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve},
 };
@@ -94,10 +96,7 @@ struct Socket {
     accepted: Option<OwnedFd>,
     received: Option<Lease>,
     connected: bool,
-    end_of_stream: bool,
-    error: Option<StoredError>,
-    /// A send failed, and bytes that had arrived may still be there: they are received before the error shows.
-    has_rest: bool,
+    connection: Connection,
     send: SendState,
     size: SizeChoice,
     /// The time limits set on the socket, to set them only when they change.
@@ -107,12 +106,6 @@ struct Socket {
     has_pending_write: bool,
     /// Consecutive sends that the kernel refused for lack of memory.
     refusals: u32,
-    /// The handle is gone; at this moment the rest of the queue is lost, with a reset.
-    closing_at: Option<Instant>,
-    /// The last receive timed out; the next one also waits for other threads.
-    silent: bool,
-    /// Our end is sent, and input is discarded.
-    discarding: bool,
 }
 
 /// The driver.
@@ -126,8 +119,8 @@ pub(crate) struct Blocking {
     displaced: Option<(SlotId, BlockedOn)>,
     /// Sockets whose last send was short, each once.
     pending_writes: VecDeque<SlotId>,
-    /// Sockets whose handle is gone, in order of deadline, each once.
-    lingering: VecDeque<SlotId>,
+    /// Sockets whose handle is gone.
+    lingering: Lingering,
     reserve: Reserve,
     /// Descriptors or memory were short: nothing is tried before this moment.
     retry_at: Option<Instant>,
@@ -151,7 +144,7 @@ impl Blocking {
             waiting: None,
             displaced: None,
             pending_writes: VecDeque::new(),
-            lingering: VecDeque::new(),
+            lingering: Lingering::default(),
             retry_at: None,
             draining: false,
         })
@@ -171,18 +164,13 @@ impl Blocking {
             accepted: None,
             received: None,
             connected,
-            end_of_stream: false,
-            error: None,
-            has_rest: false,
+            connection: Connection::new(),
             send: SendState::default(),
             size: SizeChoice::default(),
             receive_limit: None,
             send_limit: None,
             has_pending_write: false,
             refusals: 0,
-            closing_at: None,
-            silent: false,
-            discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
         let id = self.sockets.insert(socket).map_err(|_| error::too_many(limit))?;
@@ -219,7 +207,7 @@ impl Blocking {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
         let (mut is_pending, mut last_start) = (false, None);
-        while !socket.send.queue.is_empty() && socket.error.is_none() && !is_pending {
+        while !socket.send.queue.is_empty() && socket.connection.error().is_none() && !is_pending {
             match socket.send(limit, counters) {
                 Ok((sent, offered)) => {
                     counters.sends.increment();
@@ -234,24 +222,28 @@ impl Blocking {
                         is_pending = now > *last_start.get_or_insert(now + limit);
                     }
                 }
-                Err(Errno::INTR) => is_pending = true,
-                Err(Errno::AGAIN) => {
-                    counters.would_block.increment();
+                Err(error) => {
                     is_pending = true;
+                    match error::send_failure(error) {
+                        SendFailure::Again => {}
+                        SendFailure::Full => counters.would_block.increment(),
+                        SendFailure::NoMemory if socket.refusals < REFUSALS_MAX => {
+                            socket.refusals += 1;
+                            self.retry_at = Some(monotonic() + SEND_RETRY);
+                        }
+                        SendFailure::NoMemory | SendFailure::Fatal(_) => {
+                            is_pending = false;
+                            socket.fail(error, counters);
+                        }
+                    }
                 }
-                Err(Errno::NOBUFS | Errno::NOMEM) if socket.refusals < REFUSALS_MAX => {
-                    socket.refusals += 1;
-                    self.retry_at = Some(monotonic() + SEND_RETRY);
-                    is_pending = true;
-                }
-                Err(error) => socket.fail(error, counters),
             }
         }
-        if is_pending && !socket.has_pending_write && socket.closing_at.is_none() {
+        if is_pending && !socket.has_pending_write && !socket.connection.is_closing() {
             self.pending_writes.push_back(id);
         }
         socket.has_pending_write = is_pending;
-        if !is_pending && std::mem::take(&mut socket.send.end_wanted) && socket.error.is_none() {
+        if !is_pending && socket.connection.error().is_none() && socket.send.take_end() {
             socket.shut_down_output(&self.parts.counters);
         }
     }
@@ -262,7 +254,7 @@ impl Blocking {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             // If bytes are still left, it is queued again, behind the others.
             socket.has_pending_write = false;
-            if socket.closing_at.is_some() {
+            if socket.connection.is_closing() {
                 continue;
             }
             self.write(id, limit.map_or(CALL_WAIT_MAX, |limit| limit.min(CALL_WAIT_MAX)));
@@ -277,7 +269,13 @@ impl Blocking {
     /// Waits until at most `limit_bytes` are queued; each short send wakes.
     fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker, &self.parts.departed)
+        socket.send.poll_at_most(
+            socket.connection.error(),
+            limit_bytes,
+            limit_bytes,
+            waker,
+            &self.parts.departed,
+        )
     }
 
     /// One receive; its bytes are kept in the socket. False: there is no buffer, and a later turn tries again.
@@ -301,9 +299,7 @@ impl Blocking {
             counters.clock.call(receive).map(|(_, length)| length)
         });
         match outcome {
-            // Nothing more had arrived before it failed.
-            Ok(0) | Err(Errno::AGAIN) if socket.has_rest => socket.has_rest = false,
-            Ok(0) => socket.end_of_stream = true,
+            Ok(0) => socket.connection.end_input(),
             Ok(length) => {
                 counters.receives.increment();
                 counters.bytes_received.add(length as u64);
@@ -312,17 +308,17 @@ impl Blocking {
                     counters.buffer_resizes.increment();
                 }
                 socket.received = Some(buffer.lease(length));
-                socket.silent = false;
+                socket.connection.find_input();
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 counters.would_block.increment();
-                socket.silent = limit != Some(Duration::ZERO);
+                if !socket.connection.would_block() && limit == Some(Duration::ZERO) {
+                    // Only a receive that has waited shows that the connection is idle.
+                    socket.connection.find_input();
+                }
             }
-            Err(error) => {
-                socket.error.get_or_insert(StoredError(error));
-                socket.has_rest = false;
-            }
+            Err(error) => socket.connection.break_off(error),
         }
         true
     }
@@ -348,7 +344,7 @@ impl Blocking {
                 AcceptFailure::Starved => self.pause_accepts(),
                 AcceptFailure::Unforeseen => {
                     self.parts.counters.accepts_failed.increment();
-                    socket.error = Some(StoredError(error));
+                    socket.connection.break_off(error);
                 }
             },
         }
@@ -392,7 +388,7 @@ impl Blocking {
             Err(error) => {
                 let number = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
                 if !pending.contains(&number) {
-                    socket.error = Some(StoredError(number));
+                    socket.connection.break_off(number);
                 }
             }
         }
@@ -400,6 +396,7 @@ impl Blocking {
 
     fn release(&mut self, id: SlotId) {
         let Some(mut socket) = self.sockets.remove(id) else { return };
+        self.lingering.forget(id);
         self.parts.departed.let_go(socket.send.waiter.take());
         if !socket.is_listener {
             self.parts.counters.closes.increment();
@@ -418,7 +415,8 @@ impl Blocking {
             BlockedOn::Connect => self.connect_now(id, at_most(CALL_WAIT_MAX)),
             BlockedOn::Receive if self.draining => _ = self.receive(id, Some(Duration::ZERO)),
             BlockedOn::Receive => {
-                if self.sockets.get(id).is_none_or(|socket| !socket.silent) || self.await_input(id, limit)? {
+                let socket = self.sockets.get(id);
+                if socket.is_none_or(|socket| socket.connection.has_input()) || self.await_input(id, limit)? {
                     self.receive(id, at_most(RECEIVE_WAIT_MAX));
                 }
             }
@@ -429,10 +427,7 @@ impl Blocking {
 
 impl Socket {
     fn fail(&mut self, error: Errno, counters: &Counters) {
-        if self.error.is_none() {
-            self.error = Some(StoredError(error));
-            self.has_rest = socket::is_over(error) && !self.end_of_stream;
-        }
+        self.connection.fail(error);
         if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), counters);
             self.send.queue.clear();
@@ -534,7 +529,7 @@ impl DriverOps for Blocking {
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
         // Left over from a receive that was given up.
@@ -561,7 +556,7 @@ impl DriverOps for Blocking {
                 // There is no room for it, and it is closed.
                 Err(_) => error::count_refused(&self.parts.counters),
             }
-        } else if let Some(error) = socket.error.take() {
+        } else if let Some(error) = socket.connection.take_error() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
@@ -575,7 +570,7 @@ impl DriverOps for Blocking {
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(error::gone())) };
-        match socket.error {
+        match socket.connection.error() {
             None if !socket.connected => self.wait_for(stream, BlockedOn::Connect, waker),
             outcome => {
                 self.displaced = None;
@@ -590,22 +585,16 @@ impl DriverOps for Blocking {
             self.displaced = None;
             return Poll::Ready(Ok(Some(lease)));
         }
-        if socket.end_of_stream {
+        if let Some(answer) = socket.connection.input().answer() {
             self.displaced = None;
-            return Poll::Ready(Ok(None));
-        }
-        if let Some(error) = socket.error
-            && !socket.has_rest
-        {
-            self.displaced = None;
-            return Poll::Ready(Err(error.into()));
+            return Poll::Ready(answer);
         }
         if self.draining && self.receive(stream, Some(Duration::ZERO)) {
             let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
-            return Poll::Ready(match (socket.received.take(), socket.error) {
-                (None, Some(error)) => Err(error.into()),
-                (lease, _) => Ok(lease),
-            });
+            let received = socket.received.take();
+            return Poll::Ready(
+                received.map_or_else(|| socket.connection.input().answer_if_empty(), |lease| Ok(Some(lease))),
+            );
         }
         self.wait_for(stream, BlockedOn::Receive, waker)
     }
@@ -627,10 +616,10 @@ impl DriverOps for Blocking {
     }
 
     fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
-        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
+        let Socket { send, connection, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: connection.error(), limit_bytes, dirty, pool })
     }
 
     fn poll_file(&mut self, operation: &mut FileOperation, _waker: &Waker) -> Poll<FileResult> {
@@ -651,12 +640,12 @@ impl DriverOps for Blocking {
         if socket.is_listener || !socket.connected {
             return self.release(id);
         }
-        let now = monotonic();
-        socket.closing_at = Some(now + linger);
+        socket.connection.close();
         self.parts.departed.let_go(socket.send.waiter.take());
-        if self.settle_one(id, now) {
-            self.lingering.push_back(id);
-        }
+        let now = monotonic();
+        self.lingering.add(now + linger, id, |_| false);
+        self.settle_one(id);
+        self.end_expired(now);
     }
 
     fn abort(&mut self, id: SlotId) {
@@ -710,9 +699,7 @@ impl DriverOps for Blocking {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let linger =
-            self.lingering.iter().find_map(|id| self.sockets.get(*id)).and_then(|socket| socket.closing_at);
-        self.retry_at.or(linger)
+        self.retry_at.or(self.lingering.deadline())
     }
 
     fn drain(&mut self) {
@@ -727,7 +714,7 @@ impl DriverOps for Blocking {
             }
             socket.fail(Errno::CONNABORTED, &self.parts.counters);
             socket.send.wake(&self.parts.departed);
-            if socket.closing_at.is_some() {
+            if socket.connection.is_closing() {
                 self.release(id);
             }
         }

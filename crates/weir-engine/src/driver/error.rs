@@ -58,6 +58,32 @@ pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
     }
 }
 
+/// The reaction to a failed send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendFailure {
+    /// A signal interrupted it: try again at once.
+    Again,
+    /// The socket has no room.
+    Full,
+    /// The kernel has no memory for it: try again after a pause.
+    NoMemory,
+    /// The connection has failed.
+    Fatal(Errno),
+}
+
+/// Classifies the errors of a send.
+#[inline]
+pub(crate) fn send_failure(error: Errno) -> SendFailure {
+    match error {
+        Errno::INTR => SendFailure::Again,
+        Errno::AGAIN => SendFailure::Full,
+        Errno::NOBUFS | Errno::NOMEM => SendFailure::NoMemory,
+        // The driver cancels what it ends.
+        Errno::CANCELED => SendFailure::Fatal(Errno::CONNABORTED),
+        error => SendFailure::Fatal(error),
+    }
+}
+
 /// An option needs a feature that this kernel lacks or that is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the option {option} needs {what}, which this kernel lacks; it came with {since}")]

@@ -37,6 +37,15 @@ impl Lingering {
         Some(id)
     }
 
+    /// Removes a socket that is closed.
+    pub(super) fn forget(&mut self, id: SlotId) {
+        self.sockets.retain(|(_, other)| *other != id);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
+    }
+
     /// Plans a drain's next check, unless an earlier one is already planned.
     pub(super) fn plan_look(&mut self, now: Instant) {
         self.look_at.get_or_insert(now + DRAIN_LOOK);
@@ -53,7 +62,6 @@ impl Lingering {
         first.into_iter().chain(self.look_at).min()
     }
 
-    #[cfg(test)]
     pub(super) fn ids(&self) -> impl Iterator<Item = SlotId> {
         self.sockets.iter().map(|(_, id)| *id)
     }

@@ -10,6 +10,7 @@ use crate::{
 };
 
 mod blocking;
+mod connection;
 mod contract;
 mod epoll;
 mod error;
@@ -18,6 +19,7 @@ mod helpers;
 mod lingering;
 mod poll;
 mod readiness;
+mod retries;
 mod select;
 mod send_state;
 mod sim;

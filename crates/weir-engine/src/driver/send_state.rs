@@ -17,16 +17,24 @@ use crate::{
     wakers::Departed,
 };
 
+/// The end of our direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OutputEnd {
+    /// More may be queued.
+    #[default]
+    Open,
+    /// It is to be sent after the queue.
+    Wanted,
+    Sent,
+}
+
 /// The sending side of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct SendState {
     pub(crate) queue: SendQueue,
     /// Whether it is on the driver's list of sockets to flush.
     pub(crate) dirty: bool,
-    /// The end of our direction is to be sent after the queue.
-    pub(crate) end_wanted: bool,
-    /// Nothing more may be queued.
-    ended: bool,
+    end: OutputEnd,
     /// The task that waits until at most `waits_for_bytes` are queued, or until a connection is established.
     pub(crate) waiter: Option<Waker>,
     waits_for_bytes: usize,
@@ -72,8 +80,26 @@ impl SendState {
 
     /// Queues the end of our direction. True: the socket has to be added to the driver's list.
     pub(crate) fn end(&mut self) -> bool {
-        self.end_wanted |= !std::mem::replace(&mut self.ended, true);
+        if self.end == OutputEnd::Open {
+            self.end = OutputEnd::Wanted;
+        }
         self.mark_dirty()
+    }
+
+    /// Whether the end of our direction is to be sent after the queue.
+    #[inline]
+    pub(crate) fn wants_end(&self) -> bool {
+        self.end == OutputEnd::Wanted
+    }
+
+    /// Whether it is to be sent now that the queue is empty; true once.
+    #[inline]
+    pub(crate) fn take_end(&mut self) -> bool {
+        let is_wanted = self.wants_end();
+        if is_wanted {
+            self.end = OutputEnd::Sent;
+        }
+        is_wanted
     }
 
     /// True the first time since the driver's last flush.
@@ -121,7 +147,7 @@ impl SendState {
     fn check(&self, error: Option<StoredError>) -> io::Result<()> {
         match error {
             Some(error) => Err(error.into()),
-            None if self.ended => {
+            None if self.end != OutputEnd::Open => {
                 Err(io::Error::new(io::ErrorKind::BrokenPipe, "our direction was shut down"))
             }
             None => Ok(()),
@@ -139,8 +165,8 @@ mod tests {
         state.end();
         // As after a shutdown that was dropped because the peer does not read.
         state.end();
-        assert!(std::mem::take(&mut state.end_wanted), "not sent yet");
+        assert!(state.take_end(), "not sent yet");
         state.end();
-        assert!(!state.end_wanted, "sent already");
+        assert!(!state.take_end(), "sent already");
     }
 }

@@ -18,7 +18,7 @@ impl Blocking {
         let limit = [limit, pause].into_iter().flatten().min();
         let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
         if self.retry_at.is_none() {
-            for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
+            for socket in self.lingering.ids().filter_map(|id| self.sockets.get(id)) {
                 let flags = if socket.send.queue.is_empty() { PollFlags::IN } else { PollFlags::OUT };
                 list.push(PollFd::new(&socket.descriptor, flags));
             }

@@ -22,7 +22,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             let Some(socket) = self.sockets.get_mut(listener) else {
                 return Poll::Ready(Err(error::gone()));
             };
-            if !socket.readable {
+            if !socket.connection.has_input() {
                 return self.wait_readable(listener, waker);
             }
             if socket.turn != self.turn {
@@ -51,7 +51,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 Err(error) => error,
             };
             match error::accept_failure(error) {
-                AcceptFailure::Empty => socket.readable = false,
+                AcceptFailure::Empty => socket.connection.await_input(),
                 AcceptFailure::Again => {}
                 AcceptFailure::Starved => {
                     self.pause_accepts(listener, waker);
@@ -80,10 +80,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if let Some(socket) = self.sockets.get_mut(listener) {
             self.parts.departed.wait(&mut socket.receive_waiter, waker);
         }
-        if !self.starved_listeners.contains(&listener) {
-            self.starved_listeners.push(listener);
-        }
-        self.retry_after(error::ACCEPT_RETRY);
+        self.retries.pause_accepts(listener, self.kernel.now());
         // Level-triggered calls would report the waiting connections all the time; an exclusive watch cannot be
         // changed, only ended.
         self.pause_reading(listener, true);

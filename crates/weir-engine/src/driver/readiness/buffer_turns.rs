@@ -2,8 +2,8 @@
 
 use std::task::Waker;
 
-use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
-use crate::slab::SlotId;
+use super::{Backend, Kernel, Readiness};
+use crate::{driver::connection::Receiving, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// There is no buffer for a receive, or other receivers came before it.
@@ -11,14 +11,14 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn wait_for_buffer(&mut self, id: SlotId, waker: &Waker) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         self.parts.departed.wait(&mut socket.receive_waiter, waker);
-        match std::mem::replace(&mut socket.buffer_turn, BufferTurn::Waiting) {
-            BufferTurn::None => {
+        match socket.connection.starve() {
+            Receiving::Starved => {}
+            // Another receiver took the buffer meanwhile.
+            Receiving::Granted => self.starved_receivers.push_front(id),
+            _ => {
                 self.parts.counters.buffers_exhausted.increment();
                 self.starved_receivers.push_back(id);
             }
-            // Another receiver took the buffer meanwhile.
-            BufferTurn::Granted => self.starved_receivers.push_front(id),
-            BufferTurn::Waiting => {}
         }
         let ended = socket.ended;
         self.pause_reading(id, ended);
@@ -42,7 +42,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             if super::planted_bugs::is_planted(super::planted_bugs::Plant::TurnIsLost) {
                 return true;
             }
-            socket.buffer_turn = BufferTurn::Granted;
+            socket.connection.grant();
             if socket.receive_waiter.is_some() {
                 *left -= 1;
                 woken = true;

@@ -1,10 +1,15 @@
 //! The end of a socket: its queue is sent for a limited time, in a drain our end of the stream follows, and then it
 //! is closed.
 
-use rustix::io::Errno;
-
 use super::{Backend, Interest, Kernel, Kind, Readiness, token, unwatch, watch::telling};
-use crate::{clock::Instant, driver::contract::DriverOps, slab::SlotId};
+use crate::{
+    clock::Instant,
+    driver::{
+        connection::{Discarded, discard_input},
+        contract::DriverOps,
+    },
+    slab::SlotId,
+};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Closes the descriptor and forgets the socket.
@@ -21,7 +26,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.parts.counters.connections_open.decrement();
         }
         drop(socket);
-        self.wake_starved_listeners();
+        self.resume_accepts();
     }
 
     /// Ends our direction and discards input. Closing with unread bytes would make the kernel send a reset, and the
@@ -29,40 +34,26 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn discard(&mut self, id: SlotId) -> bool {
         self.lingering.plan_look(self.kernel.now());
         let Some(socket) = self.sockets.get_mut(id) else { return false };
-        if !std::mem::replace(&mut socket.discarding, true)
-            && self.kernel.end_output(&socket.descriptor, &self.parts.counters).is_err()
+        let counters = &self.parts.counters;
+        if !socket.connection.is_discarding() && self.kernel.end_output(&socket.descriptor, counters).is_err()
         {
             self.release(id);
             return false;
         }
-        let mut scratch = [0u8; 4096];
-        let most = self.parts.config.limits.turn_bytes_max;
-        let mut left = most;
-        let counters = &self.parts.counters;
-        let is_empty = loop {
+        socket.connection.begin_discarding();
+        let found = discard_input(self.parts.config.limits.turn_bytes_max, |bytes| {
             counters.recv_calls.increment();
-            let receive = || self.kernel.receive(&socket.descriptor, &mut scratch);
-            match counters.clock.call(receive) {
-                Ok(0) => {
-                    self.release(id);
-                    return false;
-                }
-                Ok(length) if length < left => left -= length,
-                // A peer that keeps sending must not block the others.
-                Ok(_) => break false,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break true,
-                Err(_) => {
-                    self.release(id);
-                    return false;
-                }
-            }
-        };
+            counters.clock.call(|| self.kernel.receive(&socket.descriptor, bytes))
+        });
+        if found == Discarded::Over {
+            self.release(id);
+            return false;
+        }
         let known = socket.watched;
         let interest = Interest { read: true, ..socket.interest };
         let mut watched = self.watch(id, interest);
         if known
-            && !is_empty
+            && found == Discarded::ShareSpent
             && self.backend.is_edge_triggered()
             && let Some(socket) = self.sockets.get(id)
         {
@@ -74,7 +65,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if watched.is_err() {
             self.release(id);
         }
-        is_empty && left == most
+        found == Discarded::Silence
     }
 
     /// Limits how long a closing socket may wait for its peer.
@@ -86,10 +77,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// Handles the deadlines that have passed: retries operations that lacked resources, and ends sockets that
     /// lingered too long.
     pub(super) fn handle_deadlines(&mut self, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.dirty.append(&mut self.refused);
-            self.wake_starved_listeners();
+        if self.retries.are_accepts_due(now) {
+            self.resume_accepts();
         }
+        self.retries.take_due_sends(now, &mut self.dirty);
         while let Some(id) = self.lingering.take_expired(now) {
             self.abort(id);
         }
@@ -102,7 +93,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     fn look_at_discarding(&mut self) {
         for place in 0..self.lingering.len() {
             let id = self.lingering.at(place);
-            if self.sockets.get(id).is_none_or(|socket| !socket.discarding) {
+            if self.sockets.get(id).is_none_or(|socket| !socket.connection.is_discarding()) {
                 continue;
             }
             let is_silent = self.discard(id);

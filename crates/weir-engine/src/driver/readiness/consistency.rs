@@ -2,8 +2,11 @@
 
 use std::io;
 
-use super::{Backend, Interest, Kernel, Kind, Readiness, Socket, endpoint::BufferTurn, token};
-use crate::{driver::contract::DriverOps, slab::SlotId};
+use super::{Backend, Interest, Kernel, Kind, Readiness, Socket, token};
+use crate::{
+    driver::{connection::Receiving, contract::DriverOps},
+    slab::SlotId,
+};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(crate) fn kernel(&self) -> &K {
@@ -12,7 +15,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Moves a socket within the same driver: it becomes a new stream.
     pub(crate) fn hand_over(&mut self, id: SlotId) -> io::Result<SlotId> {
-        if let Some(error) = self.sockets.get(id).and_then(|socket| socket.error) {
+        if let Some(error) = self.sockets.get(id).and_then(|socket| socket.connection.error()) {
             return Err(error.into());
         }
         let taken = self.take_out(id)?;
@@ -38,7 +41,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if watched.iter().any(|(name, _)| self.sockets.get(super::id(*name)).is_none()) {
             found.push("a socket is watched that is gone".into());
         }
-        if !self.refused.is_empty() && self.retry_at.is_none() {
+        let (paused, are_due) = self.retries.streams();
+        if !paused.is_empty() && !are_due {
             found.push("nothing tries again what was refused".into());
         }
         found
@@ -51,23 +55,23 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         watched: &[(u64, Interest)],
     ) -> Vec<(bool, &'static str)> {
         let edge = self.backend.is_edge_triggered();
-        let lists = [&self.dirty, &self.refused, &self.unfinished];
+        let lists = [&self.dirty[..], self.retries.streams().0, &self.unfinished[..]];
         let listed = lists.into_iter().flatten().filter(|other| **other == id).count();
         let in_line = self.starved_receivers.iter().filter(|other| **other == id).count();
-        let waits_for_buffer = socket.buffer_turn == BufferTurn::Waiting;
+        let waits_for_buffer = socket.connection.receiving() == Receiving::Starved;
         let kept = watched.iter().find(|(name, _)| *name == token(id)).map(|(_, interest)| *interest);
         let hears = |direction: bool| socket.watched && (edge || direction);
-        let is_well = socket.error.is_none();
+        let is_well = socket.connection.error().is_none();
         let waits_for_room = !socket.send.queue.is_empty() && !socket.send.dirty;
-        let needs_room = !socket.send.queue.is_empty() && !socket.writable;
-        let waits_for_bytes = socket.receive_waiter.is_some() && !socket.readable && !waits_for_buffer;
+        let needs_room = !socket.send.queue.is_empty() && !socket.connection.has_room();
+        let waits_for_bytes = socket.receive_waiter.is_some() && !socket.connection.has_input();
         let is_lingering = self.lingering.ids().any(|other| other == id);
         vec![
             (listed != usize::from(socket.send.dirty), "to be flushed, and not listed once"),
             (in_line != usize::from(waits_for_buffer), "waits for a buffer, and is not in line once"),
             (kept.is_some() != socket.watched, "what is watched is not what is known"),
             (!edge && kept.is_some_and(|kept| kept != socket.interest), "interest is not what is known"),
-            (is_well && waits_for_room && socket.writable, "there is room, and nobody sends"),
+            (is_well && waits_for_room && socket.connection.has_room(), "there is room, and nobody sends"),
             (is_well && waits_for_room && !hears(socket.interest.write), "nobody hears of room"),
             (
                 !edge && is_well && socket.kind == Kind::Stream && socket.interest.write && !needs_room,
@@ -77,7 +81,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 is_well && waits_for_bytes && !self.draining && !hears(socket.interest.read),
                 "nobody hears of bytes",
             ),
-            (socket.closing && !is_lingering, "closing without a limit"),
+            (socket.connection.is_closing() && !is_lingering, "closing without a limit"),
         ]
     }
 
@@ -103,7 +107,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
         }
         for (name, count) in [
-            ("sockets to flush", self.dirty.len() + self.refused.len() + self.unfinished.len()),
+            ("sockets to flush", self.dirty.len() + self.retries.streams().0.len() + self.unfinished.len()),
             ("deadlines of closing", lingering.count()),
         ] {
             if count > 0 {
@@ -116,10 +120,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
 /// A socket without its bytes.
 fn describe<D>(socket: &Socket<D>) -> String {
-    let Socket { kind, watched, interest, readable, writable, closing, buffer_turn, error, .. } = socket;
+    let Socket { kind, watched, interest, connection, .. } = socket;
     let (queued, is_dirty) = (socket.send.queue.len(), socket.send.dirty);
     format!(
-        "{kind:?}, watched {watched} for {interest:?}, readable {readable}, writable {writable}, closing {closing}, \
-         {queued} bytes queued, dirty {is_dirty}, {buffer_turn:?}, {error:?}"
+        "{kind:?}, watched {watched} for {interest:?}, {queued} bytes queued, dirty {is_dirty}, {connection:?}"
     )
 }

@@ -2,8 +2,11 @@
 
 use std::io;
 
-use super::{Backend, Kernel, Kind, Readiness, endpoint::BufferTurn};
-use crate::{driver::contract::DriverOps, slab::SlotId};
+use super::{Backend, Kernel, Kind, Readiness};
+use crate::{
+    driver::{connection::Receiving, contract::DriverOps},
+    slab::SlotId,
+};
 
 /// Sockets that an error lists.
 const LISTED_MAX: usize = 16;
@@ -34,11 +37,12 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// The events that a socket's waiters wait for; empty when there are no waiters.
     fn waits(&self, id: SlotId) -> Vec<&'static str> {
         let Some(socket) = self.sockets.get(id) else { return Vec::new() };
-        let receiving = socket.receive_waiter.is_some().then_some(match (socket.kind, socket.buffer_turn) {
-            (Kind::Listener { .. }, _) => "accept",
-            (_, BufferTurn::Waiting) => "a receive buffer",
-            (_, BufferTurn::None | BufferTurn::Granted) => "receive",
-        });
+        let receiving =
+            socket.receive_waiter.is_some().then_some(match (socket.kind, socket.connection.receiving()) {
+                (Kind::Listener { .. }, _) => "accept",
+                (_, Receiving::Starved) => "a receive buffer",
+                _ => "receive",
+            });
         let sending = socket.send.waiter.is_some().then_some(match socket.kind {
             Kind::Connecting => "connect",
             Kind::Listener { .. } | Kind::Stream => "room to send",

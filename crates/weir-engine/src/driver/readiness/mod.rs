@@ -16,16 +16,17 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
-    time::Duration,
 };
 
 use rustix::io::Errno;
 
 use super::{
+    connection::Step,
     contract::{DriverOps, DriverParts, Wait},
     error,
     files::{FileOperation, FileResult, Outcome},
     lingering::Lingering,
+    retries::Retries,
     send_state::SendAccess,
     socket::{ListenOptions, Reserve},
 };
@@ -84,16 +85,11 @@ pub(crate) struct Readiness<B, K: Kernel> {
     sockets: Slab<Socket<K::Socket>>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
-    /// Sockets whose output the kernel had no memory for; they count as dirty until the next try.
-    refused: Vec<SlotId>,
     /// Sockets whose file has used its share in this flush.
     unfinished: Vec<SlotId>,
     ready: Vec<Ready>,
     reserve: Reserve,
-    /// Listeners waiting for free descriptors.
-    starved_listeners: Vec<SlotId>,
-    /// When to retry operations that lacked descriptors or memory.
-    retry_at: Option<Instant>,
+    retries: Retries,
     /// Receivers waiting for a buffer, first come, first served.
     starved_receivers: VecDeque<SlotId>,
     /// Closing sockets.
@@ -119,12 +115,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             kernel,
             sockets: Slab::new(parts.config.limits.sockets_max),
             dirty: Vec::new(),
-            refused: Vec::new(),
             unfinished: Vec::new(),
             ready: Vec::new(),
             reserve: Reserve::from_number(reserved),
-            starved_listeners: Vec::new(),
-            retry_at: None,
+            retries: Retries::default(),
             starved_receivers: VecDeque::new(),
             lingering: Lingering::default(),
             turn: 0,
@@ -166,11 +160,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    fn wake_starved_listeners(&mut self) {
-        if self.refused.is_empty() {
-            self.retry_at = None;
-        }
-        for id in self.starved_listeners.drain(..) {
+    /// A descriptor is free, or a pause is over.
+    fn resume_accepts(&mut self) {
+        for id in self.retries.take_listeners() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.wake_receiver(&self.parts.departed);
             }
@@ -197,12 +189,14 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 continue;
             };
             socket.ended |= event.ended;
-            socket.readable |= event.readable || event.ended;
-            if socket.discarding {
+            if event.readable || event.ended {
+                socket.connection.find_input();
+            }
+            if socket.connection.is_discarding() {
                 let _ = self.discard(id);
                 continue;
             }
-            if socket.readable {
+            if socket.connection.has_input() {
                 match socket.receive_waiter.take() {
                     waiter @ Some(_) => self.parts.departed.wake(waiter),
                     None => self.pause_reading(id, event.ended),
@@ -214,12 +208,6 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         self.ready = ready;
         self.ready.clear();
-    }
-
-    /// A resource is short: retry after `pause`, or earlier together with another retry.
-    fn retry_after(&mut self, pause: Duration) {
-        let at = self.kernel.now() + pause;
-        self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
     }
 }
 
@@ -247,7 +235,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
         let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
         // Bytes are read only when a handler asks for them: bytes that nobody has taken are still in the kernel.
@@ -264,15 +252,15 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId> {
         let (descriptor, stands) = self.kernel.connect(address, local, &self.parts)?;
         let id = self.insert(descriptor, Kind::Connecting)?;
-        if let Some(socket) = self.sockets.get_mut(id) {
-            socket.writable = stands;
+        if stands && let Some(socket) = self.sockets.get_mut(id) {
+            socket.connection.find_room();
         }
         Ok(id)
     }
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
-        if !socket.writable {
+        if !socket.connection.has_room() {
             self.parts.departed.wait(&mut socket.send.waiter, waker);
             return match self.watch_or_fail(stream, false, true) {
                 Ok(()) => Poll::Pending,
@@ -282,7 +270,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         let outcome = self.kernel.take_error(&socket.descriptor, &self.parts.counters);
         if outcome.is_ok() {
             socket.kind = Kind::Stream;
-            socket.readable = true;
+            socket.connection.find_input();
             self.parts.counters.connects.increment();
             self.parts.counters.connections_open.increment();
             self.after_send(stream);
@@ -293,15 +281,13 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let turn = self.turn;
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error
-            && !socket.has_rest
-        {
-            return Poll::Ready(Err(error.into()));
+        if let Some(answer) = socket.connection.input().answer() {
+            return Poll::Ready(answer);
         }
-        if socket.end_of_stream || self.draining && !socket.readable {
-            return Poll::Ready(Ok(None));
-        }
-        if !socket.readable {
+        if !socket.connection.has_input() {
+            if self.draining {
+                return Poll::Ready(Ok(None));
+            }
             return self.wait_readable(stream, waker);
         }
         if socket.turn != turn {
@@ -321,7 +307,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.send.wants_end()) {
             // The end of the stream counts as something to send.
             self.send_queued_outside_flush(stream);
         }
@@ -329,10 +315,10 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
-        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
+        let Socket { send, connection, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: connection.error(), limit_bytes, dirty, pool })
     }
 
     fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
@@ -358,11 +344,11 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.forget_waiters(&self.parts.departed);
-        let unfinished = !socket.send.queue.is_empty() || self.draining && !socket.end_of_stream;
-        if socket.kind != Kind::Stream || !unfinished || socket.error.is_some() {
+        socket.connection.close();
+        let step = socket.connection.step(!socket.send.queue.is_empty(), self.draining);
+        if socket.kind != Kind::Stream || step == Step::Close {
             return self.release(id);
         }
-        socket.closing = true;
         self.linger(id);
         self.mark_dirty(id);
         self.pause_reading(id, false);
@@ -422,7 +408,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.retry_at.into_iter().chain(self.lingering.deadline()).min()
+        self.retries.deadline().into_iter().chain(self.lingering.deadline()).min()
     }
 
     fn drain(&mut self) {
@@ -431,8 +417,10 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             if let Some(socket) = self.sockets.get_mut(id) {
                 // Bytes that have arrived without a report are still received: the next receive asks the kernel, and
                 // continues after a short read, because later reports have no waiter.
-                socket.readable |= socket.kind == Kind::Stream;
-                socket.ended |= socket.kind == Kind::Stream;
+                if socket.kind == Kind::Stream {
+                    socket.connection.find_input();
+                    socket.ended = true;
+                }
                 socket.wake_receiver(&self.parts.departed);
             }
         }
@@ -445,7 +433,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
                     self.kernel.reset_on_close(&socket.descriptor, &self.parts.counters);
                 }
                 socket.fail(Errno::CONNABORTED, &self.kernel, &self.parts);
-                if socket.closing {
+                if socket.connection.is_closing() {
                     self.abort(id);
                 }
             }

@@ -9,8 +9,12 @@ use rustix::io::Errno;
 
 #[cfg(test)]
 use super::planted_bugs;
-use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
-use crate::{driver::error, pool::Lease, slab::SlotId};
+use super::{Backend, Kernel, Readiness};
+use crate::{
+    driver::{connection::Receiving, error},
+    pool::Lease,
+    slab::SlotId,
+};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// One receive into a pooled buffer.
@@ -18,29 +22,24 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let classes = self.classes;
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         // A new receiver waits behind those that already wait.
-        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
+        let is_granted = socket.connection.receiving() == Receiving::Granted;
+        let must_queue = !self.starved_receivers.is_empty() && !is_granted;
         let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
         let Some(mut buffer) = taken else {
             self.wait_for_buffer(id, waker);
             return Poll::Pending;
         };
-        socket.buffer_turn = BufferTurn::None;
+        socket.connection.feed();
         let counters = &self.parts.counters;
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
             let receive = || self.kernel.receive(&socket.descriptor, buffer.as_mut_slice());
             let received = counters.clock.call(receive);
-            if let Some(error) = socket.error
-                && !matches!(received, Ok(1..) | Err(Errno::INTR))
-            {
-                socket.has_rest = false;
-                return Poll::Ready(Err(error.into()));
-            }
             match received {
                 Ok(0) => {
-                    socket.end_of_stream = true;
-                    return Poll::Ready(Ok(None));
+                    socket.connection.end_input();
+                    return Poll::Ready(socket.connection.input().answer_if_empty());
                 }
                 Ok(length) => {
                     counters.receives.increment();
@@ -49,15 +48,18 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     let full = length == capacity as usize;
                     if full {
                         counters.receives_full.increment();
-                    } else if !socket.ended && !socket.has_rest && self.backend.trusts_short_reads() {
-                        socket.readable = false;
+                    } else if !socket.ended
+                        && socket.connection.error().is_none()
+                        && self.backend.trusts_short_reads()
+                    {
+                        socket.connection.await_input();
                     }
                     if socket.size.observe(length, capacity, classes) {
                         counters.buffer_resizes.increment();
                     }
                     #[cfg(test)]
                     if !full && planted_bugs::mistakes_for_end(id) {
-                        socket.end_of_stream = true;
+                        socket.connection.end_input();
                     }
                     return Poll::Ready(Ok(Some(buffer.lease(length))));
                 }
@@ -66,16 +68,15 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     #[cfg(test)]
                     planted_bugs::note_empty(id);
                     counters.would_block.increment();
-                    socket.readable = false;
-                    if self.draining {
-                        return Poll::Ready(Ok(None));
+                    if socket.connection.would_block() || self.draining {
+                        return Poll::Ready(socket.connection.input().answer_if_empty());
                     }
                     return self.wait_readable(id, waker);
                 }
                 Err(error) => {
+                    socket.connection.break_off(error);
                     socket.fail(error, &self.kernel, &self.parts);
-                    socket.has_rest = false;
-                    return Poll::Ready(Err(error.into()));
+                    return Poll::Ready(socket.connection.input().answer_if_empty());
                 }
             }
         }

@@ -14,8 +14,9 @@ use super::{Backend, Interest, Kernel, Kind, Readiness, Socket};
 use crate::{
     counters::Counters,
     driver::{
+        connection::Step,
         contract::DriverParts,
-        error,
+        error::{self, SendFailure},
         files::{self, SendOutcome},
         socket::{self, Sent},
     },
@@ -33,7 +34,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         // A blocking socket takes everything unless a signal interrupts it: a short send there does not show a lack
         // of room.
         let waits = self.backend.blocks_on_writes();
-        while socket.writable && !socket.send.queue.is_empty() && socket.error.is_none() {
+        while socket.connection.has_room()
+            && !socket.send.queue.is_empty()
+            && socket.connection.error().is_none()
+        {
             let outcome = if let Some(Front::File(_)) = socket.send.queue.front() {
                 let share_bytes = limits.turn_bytes_max.saturating_sub(queued - socket.send.queue.len());
                 socket.send_file(share_bytes, &self.kernel, &self.parts.counters)
@@ -41,8 +45,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.send(&self.kernel, &self.parts.counters)
             };
             match outcome {
-                Ok(SendOutcome::Done) => {}
-                Ok(SendOutcome::SocketFull) => socket.writable = waits,
+                Ok(SendOutcome::SocketFull) if !waits => socket.connection.await_room(),
+                Ok(SendOutcome::Done | SendOutcome::SocketFull) => {}
                 Ok(SendOutcome::ShareSpent) => {
                     if socket.send.mark_dirty() {
                         self.unfinished.push(id);
@@ -74,10 +78,9 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// The kernel has room for a socket that had none.
     pub(super) fn on_writable(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.writable {
+        if !socket.connection.find_room() {
             return;
         }
-        socket.writable = true;
         if socket.kind == Kind::Connecting {
             socket.send.wake(&self.parts.departed);
         } else {
@@ -91,8 +94,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.send.wake_if_low(low_water, &self.parts.departed);
         if socket.send.mark_dirty() {
-            self.refused.push(id);
-            self.retry_after(error::SEND_RETRY);
+            self.retries.pause_send(id, self.kernel.now());
         }
         // There is room, and a level-triggered call would report it all the time until there is memory too.
         self.stop_watching_for_room(id);
@@ -114,8 +116,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     /// The steps after the queue has become empty or could not be emptied.
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !socket.send.queue.is_empty() && socket.error.is_none() {
-            if !socket.writable {
+        if !socket.send.queue.is_empty() && socket.connection.error().is_none() {
+            if !socket.connection.has_room() {
                 // A slow peer must not hold the runtime's buffers.
                 socket.send.queue.release_leases(0);
                 #[cfg(test)]
@@ -130,8 +132,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
             return;
         }
-        if socket.send.end_wanted && socket.error.is_none() {
-            socket.send.end_wanted = false;
+        if socket.connection.error().is_none() && socket.send.take_end() {
             let counters = &self.parts.counters;
             if let Err(error) = self.kernel.end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
@@ -139,12 +140,11 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.fail(error, &self.kernel, &self.parts);
             }
         }
-        if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
-            let _ = self.discard(id);
-        } else if socket.closing {
-            self.release(id);
-        } else if socket.interest.write {
-            self.stop_watching_for_room(id);
+        match socket.connection.step(false, self.draining) {
+            Step::Wait if socket.interest.write => self.stop_watching_for_room(id),
+            Step::Wait => {}
+            Step::EndOutput | Step::Discard => _ = self.discard(id),
+            Step::Cancel | Step::Close => self.release(id),
         }
     }
 
@@ -157,10 +157,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(error::gone())) };
-        if socket.error.is_none() && socket.send.queue.len() > limit {
+        if socket.connection.error().is_none() && socket.send.queue.len() > limit {
             let has_had_its_share = socket.send_turn == self.turn
                 && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
-            if has_had_its_share && socket.writable {
+            if has_had_its_share && socket.connection.has_room() {
                 // A peer that takes everything at once must not starve the others.
                 self.parts.departed.wake_by_ref(waker);
                 return Poll::Pending;
@@ -168,7 +168,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.send_queued_outside_flush(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        socket.send.poll_at_most(socket.error, limit, target, waker, &self.parts.departed)
+        socket.send.poll_at_most(socket.connection.error(), limit, target, waker, &self.parts.departed)
     }
 }
 
@@ -213,14 +213,14 @@ impl<D> Socket<D> {
 
     /// Records a failed send. True: the kernel had no memory for it.
     fn was_refused(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) -> bool {
-        match error {
-            Errno::INTR => {}
-            Errno::AGAIN => {
+        match error::send_failure(error) {
+            SendFailure::Again => {}
+            SendFailure::Full => {
                 parts.counters.would_block.increment();
-                self.writable = false;
+                self.connection.await_room();
             }
-            Errno::NOBUFS | Errno::NOMEM => return true,
-            error => self.fail(error, kernel, parts),
+            SendFailure::NoMemory => return true,
+            SendFailure::Fatal(error) => self.fail(error, kernel, parts),
         }
         false
     }

@@ -10,12 +10,14 @@ use std::{
 use io_uring::opcode;
 use rustix::io::Errno;
 
-use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, PlainEntry, SocketKind, Target, Uring, ring::Completion};
+use super::{
+    ACCEPTED_MAX, CQE_MORE, Kind, PlainEntry, Receiving, SocketKind, Target, Uring, ring::Completion,
+};
 use crate::{
     address::Address,
     clock::monotonic,
     driver::{
-        error::{self, ACCEPT_RETRY, AcceptFailure},
+        error::{self, AcceptFailure},
         socket,
     },
     slab::SlotId,
@@ -38,7 +40,7 @@ impl Uring {
             }
         }
         let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error.take() {
+        if let Some(error) = socket.connection.take_error() {
             // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
@@ -47,9 +49,9 @@ impl Uring {
         Poll::Pending
     }
 
-    pub(super) fn wake_starved_listeners(&mut self) {
-        self.retry_at = None;
-        for id in std::mem::take(&mut self.starved_listeners) {
+    /// A descriptor is free, or a pause is over.
+    pub(super) fn resume_accepts(&mut self) {
+        for id in self.retries.take_listeners() {
             self.arm_accept(id);
         }
     }
@@ -57,17 +59,18 @@ impl Uring {
     /// Starts an accept, unless one is in flight, enough connections wait, or the listener waits for descriptors.
     pub(super) fn arm_accept(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
+        let blocked = socket.connection.receiving() != Receiving::Idle
+            || socket.connection.is_closing()
+            || socket.accepted.len() >= ACCEPTED_MAX / 2;
         // Connections of a burst are handed out while their listener waits for descriptors: none of them may start
         // another try or prolong the wait.
-        if blocked || self.draining.is_some() || self.starved_listeners.contains(&id) {
+        if blocked || self.draining.is_some() || self.retries.is_paused(id) {
             return;
         }
         if !self.reserve.has_room(&self.parts.counters, || socket::lowest_free(socket.descriptor.as_fd())) {
             return self.pause_accepts(id);
         }
-        socket.arm = Arm::Armed(0);
-        socket.operations += 1;
+        socket.connection.begin_receive(Receiving::Armed(0));
         let entry = PlainEntry::accept(socket.target, self.accept_multishot && self.accepts_in_bursts);
         self.push(entry.token(Kind::Accept.token(id)));
     }
@@ -81,10 +84,9 @@ impl Uring {
         };
         let more = completion.flags & CQE_MORE != 0;
         if !more {
-            socket.operations -= 1;
-            socket.arm = Arm::Idle;
+            socket.connection.end_receive();
         }
-        if socket.closing {
+        if socket.connection.is_closing() {
             return self.finish_closing(id);
         }
         if let Some(descriptor) = accepted {
@@ -95,9 +97,8 @@ impl Uring {
             socket.wake_receiver(&self.parts.departed);
             if more
                 && (socket.accepted.len() >= ACCEPTED_MAX || !self.accepts_in_bursts)
-                && socket.arm != Arm::Stopping
+                && socket.connection.stop_receive().is_some()
             {
-                socket.arm = Arm::Stopping;
                 self.cancel(Kind::Accept, id);
             } else if !more {
                 if self.accept_multishot && self.accepts_in_bursts {
@@ -123,8 +124,7 @@ impl Uring {
     /// Descriptors or memory are short: accepting resumes when some are free, or after a pause.
     fn pause_accepts(&mut self, id: SlotId) {
         self.parts.counters.starved();
-        self.starved_listeners.push(id);
-        self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+        self.retries.pause_accepts(id, monotonic());
     }
 
     /// An accept that found no connection ended instead of waiting. Before 5.18 (and the stable kernels that have its
@@ -136,8 +136,7 @@ impl Uring {
         if self.draining.is_some() {
             return;
         }
-        socket.arm = Arm::Polling;
-        socket.operations += 1;
+        socket.connection.begin_receive(Receiving::Polling);
         let entry = PlainEntry::poll(socket.target, libc::POLLIN);
         self.push(entry.token(Kind::Readable.token(id)));
     }
@@ -156,7 +155,7 @@ impl Uring {
         // In its place before its address is taken.
         let name = socket.address.insert(Box::new(name));
         let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
-        socket.operations += 1;
+        socket.connection.begin();
         // SAFETY: the slot owns the name, in a separate box, until `on_connect` sees the only completion.
         unsafe { self.push_naming_memory(entry.flags(flags).user_data(Kind::Connect.token(id))) };
         Ok(id)
@@ -164,9 +163,9 @@ impl Uring {
 
     pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.operations -= 1;
+        socket.connection.finish();
         socket.address = None;
-        if socket.closing {
+        if socket.connection.is_closing() {
             return self.finish_closing(id);
         }
         socket.kind = SocketKind::Stream;

@@ -5,64 +5,58 @@ use std::{os::fd::AsFd, time::Duration};
 
 use rustix::io::Errno;
 
-use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
+use super::{Kind, Receiving, Sending, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     clock::{Instant, monotonic},
-    driver::{contract::DriverOps, error::StoredError, socket},
+    driver::{connection::Step, contract::DriverOps, socket},
     slab::SlotId,
 };
 
 impl Uring {
-    /// Cancels every operation of a socket, once.
-    pub(super) fn cancel_all(&mut self, id: SlotId) {
+    /// Cancels every operation of a socket.
+    fn cancel_all(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.operations == 0 || std::mem::replace(&mut socket.cancelled, true) {
-            return;
-        }
-        let (kind, sending, awaits_room) = (socket.kind, socket.sending > 0, socket.awaits_room);
-        let lent = socket.lent;
-        match kind {
-            SocketKind::Listener if socket.arm == Arm::Polling => self.cancel(Kind::Readable, id),
+        socket.connection.cancel();
+        let sending = socket.connection.sending();
+        match socket.kind {
+            SocketKind::Listener if socket.connection.receiving() == Receiving::Polling => {
+                self.cancel(Kind::Readable, id)
+            }
             SocketKind::Listener => self.cancel(Kind::Accept, id),
             SocketKind::Connecting => self.cancel(Kind::Connect, id),
             SocketKind::Stream => self.stop_receive(id),
         }
-        match lent {
-            Some(number) => self.cancel(Kind::ZeroCopy, number),
-            None if sending => self.cancel(if awaits_room { Kind::Room } else { Kind::Send }, id),
-            None => {}
+        match sending {
+            Sending::Idle | Sending::Stalled => {}
+            Sending::Tried { .. } | Sending::Waiting { .. } => self.cancel(Kind::Send, id),
+            Sending::Lent { slot, .. } => self.cancel(Kind::ZeroCopy, slot),
+            Sending::AwaitsRoom => self.cancel(Kind::Room, id),
         }
     }
 
-    /// Closes the socket once nothing is queued or in flight; starts the operations that this still needs.
+    /// Performs the next step of closing.
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let failed = socket.error.is_some();
-        if !failed && (socket.sending > 0 || !socket.send.queue.is_empty()) {
-            return;
-        }
-        if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {
-            // Closing with unread bytes would make the kernel send a reset, and the peer could lose replies.
-            if socket.discarding {
-                return self.arm_receive(id);
-            }
+        let drains = self.draining.is_some() && socket.kind == SocketKind::Stream;
+        let mut step = socket.connection.step(!socket.send.queue.is_empty(), drains);
+        if step == Step::EndOutput {
             // If our end cannot be sent, the peer has already reset the connection. The driver must not wait for it
             // then: a receive that is started on such a socket may never complete.
-            if socket::end_output(&socket.descriptor, &self.parts.counters).is_ok() {
-                socket.discarding = true;
-                // A receive that was cancelled when the socket was closed is restarted, and may have to be cancelled
-                // again.
-                socket.cancelled = false;
+            step = if socket::end_output(&socket.descriptor, &self.parts.counters).is_ok() {
+                socket.connection.begin_discarding();
                 self.lingering.plan_look(monotonic());
                 self.linger(id);
-                return self.arm_receive(id);
-            }
+                Step::Discard
+            } else {
+                socket.connection.step(false, false)
+            };
         }
-        let Some(socket) = self.sockets.get(id) else { return };
-        if socket.operations > 0 {
-            return self.cancel_all(id);
+        match step {
+            Step::Wait | Step::EndOutput => {}
+            Step::Discard => self.arm_receive(id),
+            Step::Cancel => self.cancel_all(id),
+            Step::Close => self.release(id),
         }
-        self.release(id);
     }
 
     pub(super) fn release(&mut self, id: SlotId) {
@@ -74,7 +68,7 @@ impl Uring {
             self.parts.counters.connections_open.decrement();
         }
         drop(socket);
-        self.wake_starved_listeners();
+        self.resume_accepts();
     }
 
     /// Limits how long a closing socket may wait for its peer.
@@ -86,13 +80,10 @@ impl Uring {
     /// Handles the deadlines that have passed: retries operations that lacked resources, and ends sockets that
     /// lingered too long.
     pub(super) fn handle_deadlines(&mut self, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.wake_starved_listeners();
+        if self.retries.are_accepts_due(now) {
+            self.resume_accepts();
         }
-        if self.resend_at.is_some_and(|at| at <= now) {
-            self.resend_at = None;
-            self.dirty.append(&mut self.refused);
-        }
+        self.retries.take_due_sends(now, &mut self.dirty);
         while let Some(id) = self.lingering.take_expired(now) {
             self.abort(id);
         }
@@ -106,13 +97,13 @@ impl Uring {
         for place in 0..self.lingering.len() {
             let id = self.lingering.at(place);
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if !socket.discarding || socket.end_of_stream {
+            if !socket.connection.is_discarding() || !socket.connection.may_receive() {
                 continue;
             }
             let counters = &self.parts.counters;
             if !has_input(socket, counters) && socket::has_taken_all(socket.descriptor.as_fd(), counters) {
                 // Counts as the peer's end of stream.
-                socket.end_of_stream = true;
+                socket.connection.end_input();
                 self.finish_closing(id);
             } else {
                 self.lingering.plan_look(now);
@@ -127,10 +118,8 @@ impl Uring {
         self.workers.ending = true;
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.closing = true;
-                socket.discarding = false;
-                socket.cancelled = false;
-                socket.error.get_or_insert(StoredError(Errno::CANCELED));
+                socket.connection.close();
+                socket.connection.break_off(Errno::CANCELED);
                 socket.inbound.clear();
             }
             self.finish_closing(id);

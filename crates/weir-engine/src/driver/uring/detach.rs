@@ -14,15 +14,15 @@ impl Uring {
     /// cancelled receive takes no bytes out of the socket that it does not deliver, so nothing is lost in between.
     pub(super) fn poll_moved(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
-        if socket.kind != SocketKind::Stream || socket.sending > 0 || !socket.send.queue.is_empty() {
+        if socket.kind != SocketKind::Stream || !socket.send.queue.is_empty() {
             let reason = "the stream still has something to send";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ResourceBusy, reason)));
         }
-        socket.detaching = true;
-        if socket.operations > 0 {
+        socket.connection.begin_moving();
+        if socket.connection.operations() > 0 {
             self.parts.departed.wait(&mut socket.receive_waiter, waker);
             self.stop_receive(id);
             return Poll::Pending;

@@ -12,7 +12,7 @@
 //!
 //! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, by a
 //! zero-copy send's slot, or by a buffer ring, and does not move or change until the final completion; (2)
-//! `Socket::operations` counts submissions without a final completion, and a slot is removed only at zero; (3) on
+//! `Connection::operations` counts submissions without a final completion, and a slot is removed only at zero; (3) on
 //! teardown everything is cancelled and reaped, and memory of operations that do not complete is leaked, never freed;
 //! (4) a tried send (`send.rs`) counts as successful only when the kernel has consumed its submission, its batch's
 //! completions are dispatched, and no overflow hides one.
@@ -33,10 +33,12 @@ use socket2::SockAddr;
 use weir_engine_types::kernel::KernelFeature;
 
 use super::{
+    connection::{Connection, Receiving, Sending},
     contract::{DriverOps, DriverParts, Wait},
-    error::{self, SEND_RETRY, StoredError},
+    error,
     files::{FileOperation, FileResult, Operations},
     lingering::Lingering,
+    retries::Retries,
     send_state::{SendAccess, SendState},
     socket::{self, ListenOptions, Reserve, SLICES_MAX},
 };
@@ -104,19 +106,6 @@ const SUBMIT_TURNS_MAX: usize = 64;
 const TEARDOWN: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arm {
-    Idle,
-    /// In flight; with the size of its buffers.
-    Armed(u8),
-    /// Waits for data before it takes a buffer.
-    Polling,
-    /// In flight, and a cancellation is on its way.
-    Stopping,
-    /// Waits for free buffers.
-    Starved,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SocketKind {
     Listener,
     Connecting,
@@ -134,9 +123,8 @@ struct Socket {
     /// Its name in submissions.
     target: Target,
     kind: SocketKind,
-    /// Submissions without a final completion.
-    operations: u8,
-    arm: Arm,
+    /// Its operations are the submissions without a final completion.
+    connection: Connection,
     inbound: InlineQueue<Lease>,
     /// Memory held by `inbound`: whole buffers, however few bytes are in them.
     inbound_bytes: usize,
@@ -146,38 +134,13 @@ struct Socket {
     nonempty: bool,
     /// Consecutive arrivals that each had more data waiting behind them.
     burst: u8,
-    end_of_stream: bool,
-    error: Option<StoredError>,
-    /// A send failed, and bytes that had arrived may still be there: they are received before the error shows.
-    has_rest: bool,
-    /// The turn in which a receive first asked for that rest.
-    rest_since: Option<u64>,
     receive_waiter: Option<Waker>,
     send: SendState,
-    /// Bytes of the send in flight; zero: none. One while a file at the front of the queue waits for room.
-    sending: u32,
-    /// The operation in flight is that wait for room.
-    awaits_room: bool,
-    /// The operation in flight is a zero-copy send, in this slot of the zero-copy sends.
-    lent: Option<SlotId>,
     /// The kernel has refused a zero-copy send on it.
     copies: bool,
-    /// The send in flight does not wait, and makes a completion only if it did not succeed.
-    tried: bool,
-    /// Number of the last tried send, to distinguish it from earlier ones.
-    tries: u32,
-    /// The last try did not succeed: the next send, or the one in flight, waits.
-    stalled: bool,
     send_header: Option<Box<SendHeader>>,
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
-    closing: bool,
-    /// The handle is gone and our end is sent: input is discarded until the peer ends too, or has received
-    /// everything.
-    discarding: bool,
-    /// The socket moves to another runtime: no receive is started any more.
-    detaching: bool,
-    cancelled: bool,
     size: SizeChoice,
 }
 
@@ -187,46 +150,28 @@ impl Socket {
             target: Target::descriptor(&descriptor),
             descriptor,
             kind,
-            operations: 0,
-            arm: Arm::Idle,
+            connection: Connection::new(),
             inbound: InlineQueue::default(),
             inbound_bytes: 0,
             own_buffer: None,
             nonempty: false,
             burst: 0,
-            end_of_stream: false,
-            error: None,
-            has_rest: false,
-            rest_since: None,
             receive_waiter: None,
             send: SendState::default(),
-            sending: 0,
-            awaits_room: false,
-            lent: None,
             copies: false,
-            tried: false,
-            tries: 0,
-            stalled: false,
             send_header: None,
             address: None,
             accepted: VecDeque::new(),
-            closing: false,
-            discarding: false,
-            detaching: false,
-            cancelled: false,
             size: SizeChoice::default(),
         }
     }
 
     fn fail(&mut self, error: Errno, parts: &DriverParts) {
-        if self.error.is_none() {
-            self.error = Some(StoredError(error));
-            self.has_rest = socket::is_over(error) && !self.end_of_stream;
-        }
+        self.connection.fail(error);
         if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), &parts.counters);
         }
-        if self.sending == 0 {
+        if matches!(self.connection.sending(), Sending::Idle | Sending::Stalled) {
             self.send.queue.clear();
         }
         self.wake_receiver(&parts.departed);
@@ -304,6 +249,8 @@ pub(crate) struct Uring {
     dirty: Vec<SlotId>,
     /// Sends whose success shows only by a missing completion, each with its number.
     tried: Vec<(SlotId, u32)>,
+    /// Number of the last one.
+    tries: u32,
     /// A task waits for one of them: do not sleep before they are settled.
     follow_up: bool,
     starved_receivers: VecDeque<SlotId>,
@@ -312,11 +259,7 @@ pub(crate) struct Uring {
     reserve: Reserve,
     /// All connections that wait in the kernel may be accepted at once.
     accepts_in_bursts: bool,
-    starved_listeners: Vec<SlotId>,
-    retry_at: Option<Instant>,
-    /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
-    refused: Vec<SlotId>,
-    resend_at: Option<Instant>,
+    retries: Retries,
     lingering: Lingering,
     turn: u64,
     /// The turn in which draining began.
@@ -394,15 +337,13 @@ impl Uring {
             completions: Vec::with_capacity(1024),
             dirty: Vec::new(),
             tried: Vec::new(),
+            tries: 0,
             follow_up: false,
             starved_receivers: VecDeque::new(),
             held_turns: Default::default(),
             reserve,
             accepts_in_bursts: false,
-            starved_listeners: Vec::new(),
-            retry_at: None,
-            refused: Vec::new(),
-            resend_at: None,
+            retries: Retries::default(),
             lingering: Lingering::default(),
             turn: 0,
             draining: None,
@@ -455,7 +396,7 @@ impl Uring {
         let mut socket = self.sockets.remove(id)?;
         self.parts.departed.let_go(socket.receive_waiter.take());
         self.parts.departed.let_go(socket.send.waiter.take());
-        debug_assert_eq!(socket.operations, 0, "a socket is given up after its last operation");
+        debug_assert_eq!(socket.connection.operations(), 0, "a socket is given up after its last operation");
         self.table.clear(id.index, socket.target, &self.ring, &self.parts.counters);
         Some(socket)
     }
@@ -514,7 +455,7 @@ impl DriverOps for Uring {
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
         let socket = self.sockets.get(id).ok_or_else(error::gone)?;
-        if socket.operations > 0 || !socket.send.queue.is_empty() {
+        if socket.connection.operations() > 0 || !socket.send.queue.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "operations are in flight on this stream",
@@ -541,7 +482,7 @@ impl DriverOps for Uring {
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
         if socket.kind == SocketKind::Stream {
@@ -556,35 +497,27 @@ impl DriverOps for Uring {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
             socket.inbound_bytes -= lease.capacity();
-            if socket.arm == Arm::Idle && self.multishot && socket.has_room_for_input(low_water) {
+            let is_idle = socket.connection.receiving() == Receiving::Idle;
+            if is_idle && self.multishot && socket.has_room_for_input(low_water) {
                 self.arm_receive(stream);
             }
             return Poll::Ready(Ok(Some(lease)));
         }
-        // The error first: after a reset that a send has met, receives see an end of stream.
-        if let Some(error) = socket.error
-            && !socket.has_rest
-        {
-            return Poll::Ready(Err(error.into()));
+        if let Some(answer) = socket.connection.input().answer() {
+            return Poll::Ready(answer);
         }
-        if socket.end_of_stream {
-            return Poll::Ready(Ok(None));
-        }
-        let failed = socket.has_rest.then(|| *socket.rest_since.get_or_insert(self.turn));
-        if let Some(since) = failed.or(self.draining) {
+        if let Some(since) = socket.connection.rest_asked_in(self.turn).or(self.draining) {
             if self.turn <= since + 1 || self.ring.has_completions() {
                 self.recheck.push(stream);
             } else if !has_input(socket, &self.parts.counters) {
                 if !self.ring.completes_late() {
-                    return Poll::Ready(socket.error.map_or(Ok(None), |error| Err(error.into())));
+                    return Poll::Ready(socket.connection.input().answer_if_empty());
                 }
                 self.recheck.push(stream);
             }
         }
         self.parts.departed.wait(&mut socket.receive_waiter, waker);
-        if socket.arm == Arm::Idle {
-            self.arm_receive(stream);
-        }
+        self.arm_receive(stream);
         Poll::Pending
     }
 
@@ -595,7 +528,7 @@ impl DriverOps for Uring {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.send.end_wanted) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.send.wants_end()) {
             // The end of the stream counts as something to send.
             self.submit_send(stream);
         }
@@ -603,10 +536,10 @@ impl DriverOps for Uring {
     }
 
     fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>> {
-        let Socket { send, error, .. } = self.sockets.get_mut(stream)?;
+        let Socket { send, connection, .. } = self.sockets.get_mut(stream)?;
         let limit_bytes = self.parts.config.limits.output_high_water_bytes;
         let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
-        Some(SendAccess { send, error: *error, limit_bytes, dirty, pool })
+        Some(SendAccess { send, error: connection.error(), limit_bytes, dirty, pool })
     }
 
     fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
@@ -628,9 +561,8 @@ impl DriverOps for Uring {
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
-        // A move that was given up: input may have to be discarded.
-        socket.detaching = false;
-        socket.closing = true;
+        // Also after a move that was given up: input may have to be discarded.
+        socket.connection.close();
         if !socket.send.queue.is_empty() {
             self.linger(id);
             self.mark_dirty(id);
@@ -643,10 +575,8 @@ impl DriverOps for Uring {
 
     fn abort(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.closing = true;
-        socket.discarding = false;
+        socket.connection.close();
         socket.inbound.clear();
-        socket.cancelled = false;
         socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
         socket.fail(Errno::CONNABORTED, &self.parts);
         self.finish_closing(id);
@@ -693,8 +623,7 @@ impl DriverOps for Uring {
         self.dispatch();
         self.settle_tried(submitted);
         self.unsent.drain(..messages);
-        let deadlines = [self.retry_at, self.resend_at, self.lingering.deadline()];
-        if deadlines.iter().any(Option::is_some) {
+        if self.retries.deadline().is_some() || self.lingering.deadline().is_some() {
             self.handle_deadlines(monotonic());
         }
         for id in std::mem::take(&mut self.recheck) {
@@ -709,7 +638,7 @@ impl DriverOps for Uring {
         if !self.recheck.is_empty() {
             return Some(Instant::default());
         }
-        [self.retry_at, self.resend_at, self.lingering.deadline()].into_iter().flatten().min()
+        self.retries.deadline().into_iter().chain(self.lingering.deadline()).min()
     }
 
     fn drain(&mut self) {
@@ -724,7 +653,7 @@ impl DriverOps for Uring {
     fn abort_all(&mut self) {
         for id in self.sockets.ids() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if socket.closing {
+            if socket.connection.is_closing() {
                 self.abort(id);
             } else {
                 if socket.kind == SocketKind::Stream {

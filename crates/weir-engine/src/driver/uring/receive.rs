@@ -8,10 +8,15 @@ use rustix::{event::PollFlags, io::Errno};
 #[cfg(test)]
 use super::fault_injection::{self, Plant};
 use super::{
-    Arm, BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, PlainEntry, Socket,
+    BUNDLE, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, PlainEntry, Receiving, Socket,
     SocketKind, Target, Uring, ring::Completion,
 };
-use crate::{counters::Counters, driver::socket::has_event, pool::CLASS_BYTES, slab::SlotId};
+use crate::{
+    counters::Counters,
+    driver::{connection::AfterReceive, socket::has_event},
+    pool::CLASS_BYTES,
+    slab::SlotId,
+};
 
 /// Up to this much memory for one size, buffers are added as soon as the kernel has run out of them. Beyond it they
 /// are added only if the buffers are still in use after the received bytes have been handled: one turn fills as many
@@ -32,8 +37,7 @@ impl Uring {
     /// Starts a receive, unless one is in flight or no more input is expected.
     pub(super) fn arm_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let ended = socket.end_of_stream || socket.error.is_some() && !socket.has_rest;
-        if socket.arm != Arm::Idle || ended || socket.detaching || socket.closing && !socket.discarding {
+        if socket.connection.receiving() != Receiving::Idle || !socket.connection.may_receive() {
             return;
         }
         if !self.provided {
@@ -54,8 +58,7 @@ impl Uring {
             (false, false) => POLL_FIRST,
         };
         let entry = PlainEntry::receive_provided(socket.target, priority, class);
-        socket.arm = Arm::Armed(class);
-        socket.operations += 1;
+        socket.connection.begin_receive(Receiving::Armed(class));
         self.push(entry.token(Kind::Receive(class).token(id)));
     }
 
@@ -64,8 +67,7 @@ impl Uring {
     fn poll_first(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let entry = PlainEntry::poll(socket.target, libc::POLLIN | libc::POLLRDHUP);
-        socket.arm = Arm::Polling;
-        socket.operations += 1;
+        socket.connection.begin_receive(Receiving::Polling);
         self.push(entry.token(Kind::Readable.token(id)));
     }
 
@@ -75,7 +77,7 @@ impl Uring {
         let class = socket.size.class();
         let Some(buffer) = self.parts.receive_pool.take(class) else {
             self.parts.counters.buffers_exhausted.increment();
-            socket.arm = Arm::Starved;
+            socket.connection.starve();
             self.starved_receivers.push_back(id);
             return;
         };
@@ -83,8 +85,7 @@ impl Uring {
         let receive = opcode::Recv::new(fd, buffer.as_ptr(), buffer.capacity());
         let entry = receive.flags(libc::MSG_DONTWAIT).build().flags(flags);
         socket.own_buffer = Some(buffer);
-        socket.arm = Arm::Armed(class);
-        socket.operations += 1;
+        socket.connection.begin_receive(Receiving::Armed(class));
         // SAFETY: the slot owns the buffer until `on_arrival` sees the only completion; its memory belongs to the pool
         // and does not move with it.
         unsafe { self.push_naming_memory(entry.user_data(Kind::Receive(class).token(id))) };
@@ -95,10 +96,13 @@ impl Uring {
             self.parts.counters.events_stale.increment();
             return;
         };
-        socket.operations -= 1;
-        socket.arm = Arm::Idle;
+        socket.connection.end_receive();
         if socket.kind == SocketKind::Listener {
-            return if socket.closing { self.finish_closing(id) } else { self.arm_accept(id) };
+            return if socket.connection.is_closing() {
+                self.finish_closing(id)
+            } else {
+                self.arm_accept(id)
+            };
         }
         // A poll that failed or was cancelled does not show data.
         socket.nonempty = result >= 0;
@@ -111,13 +115,11 @@ impl Uring {
     /// Asks the kernel to end a receive that is in flight.
     pub(super) fn stop_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let kind = match socket.arm {
-            Arm::Armed(class) => Kind::Receive(class),
-            Arm::Polling => Kind::Readable,
-            Arm::Idle | Arm::Stopping | Arm::Starved => return,
-        };
-        socket.arm = Arm::Stopping;
-        self.cancel(kind, id);
+        match socket.connection.stop_receive() {
+            Some(Receiving::Armed(class)) => self.cancel(Kind::Receive(class), id),
+            Some(_) => self.cancel(Kind::Readable, id),
+            None => {}
+        }
     }
 
     #[inline]
@@ -164,12 +166,11 @@ impl Uring {
             socket.nonempty = result > 0 && result as u32 == buffer.capacity();
         }
         if !more {
-            socket.operations -= 1;
-            socket.arm = Arm::Idle;
+            socket.connection.end_receive();
         }
         #[cfg(test)]
         if !more && result < 0 && fault_injection::is_planted(Plant::EndedReceiveStaysArmed) {
-            socket.arm = Arm::Armed(class);
+            socket.connection.plant(Receiving::Armed(class));
         }
         if result > 0 {
             let Some(buffer) = provided.or(own) else {
@@ -186,7 +187,7 @@ impl Uring {
             if resized {
                 counters.buffer_resizes.increment();
             }
-            if !socket.closing {
+            if !socket.connection.is_closing() {
                 debug_assert_eq!(buffer.class(), class);
                 socket.store(buffer.lease(length));
                 socket.wake_receiver(&self.parts.departed);
@@ -209,8 +210,7 @@ impl Uring {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if result == 0 {
-            // On a failed connection the error shows, not the end.
-            socket.end_of_stream = !std::mem::take(&mut socket.has_rest);
+            socket.connection.end_input();
             return socket.wake_receiver(&self.parts.departed);
         }
         match Errno::from_raw_os_error(-result) {
@@ -218,11 +218,11 @@ impl Uring {
                 self.parts.counters.buffers_exhausted.increment();
                 // This connection may itself hold all buffers. Its handler takes the waiting bytes first, and that
                 // starts the receive again.
-                let wanted = socket.discarding || socket.receive_waiter.is_some();
+                let wanted = socket.connection.is_discarding() || socket.receive_waiter.is_some();
                 if !wanted && !socket.has_room_for_input(low_water) {
                     return;
                 }
-                socket.arm = Arm::Starved;
+                socket.connection.starve();
                 self.starved_receivers.push_back(id);
                 if self.buffers.bytes(class) < HOT_BYTES {
                     self.buffers.grow(class, &self.parts.counters);
@@ -230,8 +230,8 @@ impl Uring {
             }
             Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
             error => {
+                socket.connection.break_off(error);
                 socket.fail(error, &self.parts);
-                socket.has_rest = false;
             }
         }
     }
@@ -242,21 +242,20 @@ impl Uring {
         let multishot = self.multishot;
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let ended = socket.end_of_stream || socket.error.is_some();
-        if socket.closing && (!socket.discarding || ended) {
-            return self.finish_closing(id);
-        }
-        if !more && socket.detaching {
-            return socket.wake_receiver(&self.parts.departed);
-        }
-        if more || socket.end_of_stream {
-            return;
+        match socket.connection.after_receive(more) {
+            AfterReceive::Nothing => return,
+            AfterReceive::Receive => {}
+            AfterReceive::Move => return socket.wake_receiver(&self.parts.departed),
+            AfterReceive::Close => return self.finish_closing(id),
         }
         // A task still waits after the receive returned nothing: an interruption, or data that was not there.
-        let wanted = socket.discarding || socket.receive_waiter.is_some();
+        let wanted = socket.connection.is_discarding() || socket.receive_waiter.is_some();
         if wanted || multishot && socket.has_room_for_input(low_water) {
             // A receive without a buffer is started again later, and single receives end by themselves.
-            self.parts.counters.rearms.add(u64::from(multishot && socket.arm == Arm::Idle));
+            self.parts
+                .counters
+                .rearms
+                .add(u64::from(multishot && socket.connection.receiving() == Receiving::Idle));
             self.arm_receive(id);
         }
     }
@@ -271,7 +270,7 @@ impl Uring {
         for _ in 0..self.starved_receivers.len() {
             let Some(id) = self.starved_receivers.pop_front() else { return false };
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if socket.arm != Arm::Starved {
+            if socket.connection.receiving() != Receiving::Starved {
                 continue;
             }
             let class = socket.size.class();
@@ -286,11 +285,11 @@ impl Uring {
                 continue;
             }
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if socket.arm != Arm::Starved {
+            if socket.connection.receiving() != Receiving::Starved {
                 // Its bytes had to leave their buffers, and it is not read again before its handler asks.
                 continue;
             }
-            socket.arm = Arm::Idle;
+            socket.connection.feed();
             socket.nonempty = true;
             self.parts.counters.rearms.increment();
             self.arm_receive(id);
@@ -345,8 +344,8 @@ impl Uring {
             if !socket.release_inbound(class) {
                 continue;
             }
-            if socket.arm == Arm::Starved && socket.receive_waiter.is_none() {
-                socket.arm = Arm::Idle;
+            if socket.connection.receiving() == Receiving::Starved && socket.receive_waiter.is_none() {
+                socket.connection.feed();
             }
             self.stop_receive(id);
         }

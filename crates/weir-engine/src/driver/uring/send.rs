@@ -29,13 +29,13 @@ use rustix::{io::Errno, net::SendFlags};
 
 #[cfg(test)]
 use super::fault_injection::{self, Plant};
-use super::{Kind, PlainEntry, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, SendHeader, Socket, Target, Uring};
+use super::{Kind, PlainEntry, SEND_BYTES_MAX, SLICES_MAX, SendHeader, Sending, Socket, Target, Uring};
 use crate::{
     clock::monotonic,
     counters::Counters,
     driver::{
         contract::DriverParts,
-        error,
+        error::{self, SendFailure},
         files::{self, SendOutcome},
         socket,
     },
@@ -82,63 +82,58 @@ impl Uring {
     pub(super) fn submit_send(&mut self, id: SlotId) {
         let tries_first = self.ring.granted.skip_success;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.error.is_some() {
+        if socket.connection.error().is_some() {
             return;
         }
-        if socket.sending > 0 {
+        match socket.connection.sending() {
+            Sending::Idle => {}
             // A task needs this socket again once its send is over.
-            self.follow_up |= socket.tried;
-            if !socket.tried {
-                // A slow peer must not hold buffers of bytes that were queued meanwhile. A lent chunk is not in the
-                // queue.
-                let in_flight = if socket.lent.is_some() { 0 } else { socket.sending as usize };
-                socket.send.queue.release_leases(in_flight);
-            }
-            return;
-        }
-        if socket.stalled {
+            Sending::Tried { number: Some(_), .. } => return self.follow_up = true,
             // A slow peer must not hold the runtime's buffers.
-            socket.send.queue.release_leases(0);
+            Sending::Stalled => socket.send.queue.release_leases(0),
+            // Nor buffers of bytes that were queued meanwhile.
+            in_flight => return socket.send.queue.release_leases(in_flight.borrowed()),
         }
         socket.send.queue.seal();
         if self.zero_copy.admits(socket, &self.parts.counters) {
             return self.submit_zero_copy(id);
         }
-        let waits = socket.stalled;
+        let waits = socket.connection.sending() == Sending::Stalled;
         let nowait = if waits { 0 } else { libc::MSG_DONTWAIT };
         let flags = SEND_FLAGS | nowait;
         let Target { fd, flags: named } = socket.target;
-        let entry = match socket.send.queue.front() {
+        let (entry, bytes) = match socket.send.queue.front() {
             None => return self.after_send(id),
             Some(Front::File(_)) => return self.submit_file(id),
             Some(Front::Bytes(bytes)) if !socket.send.queue.is_scattered() => {
-                socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-                let offered = if waits { self.ring.offered(socket.sending) } else { socket.sending };
-                opcode::Send::new(fd, bytes.as_ptr(), offered).flags(flags).build()
+                let length = bytes.len().min(SEND_BYTES_MAX) as u32;
+                let offered = if waits { self.ring.offered(length) } else { length };
+                (opcode::Send::new(fd, bytes.as_ptr(), offered).flags(flags).build(), length)
             }
-            Some(Front::Bytes(_)) if !socket.stalled && socket.send.queue.leads_to_file(SLICES_MAX) => {
+            Some(Front::Bytes(_)) if !waits && socket.send.queue.leads_to_file(SLICES_MAX) => {
                 return self.submit_file(id);
             }
             Some(Front::Bytes(_)) => {
                 let alone_from = if socket.copies { usize::MAX } else { self.zero_copy.bytes_min };
                 let gathered = gather(&socket.send.queue, &mut socket.send_header, alone_from);
-                socket.sending = gathered.bytes;
                 let flags = flags | gathered.flags;
-                opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build()
+                (opcode::SendMsg::new(fd, gathered.header).flags(flags as u32).build(), gathered.bytes)
             }
         };
-        socket.tried = tries_first && !waits;
-        socket.operations += 1;
-        let entry = entry.flags(named).user_data(Kind::Send.token(id));
-        if socket.tried {
-            let more = socket.send.queue.len() > socket.sending as usize;
-            self.follow_up |=
-                more || socket.closing || socket.send.end_wanted || socket.send.waiter.is_some();
-            socket.tries = socket.tries.wrapping_add(1);
-            self.tried.push((id, socket.tries));
+        let mut entry = entry.flags(named).user_data(Kind::Send.token(id));
+        let mut number = None;
+        if tries_first && !waits {
+            let more = socket.send.queue.len() > bytes as usize;
+            let is_ending = socket.connection.is_closing() || socket.send.wants_end();
+            self.follow_up |= more || is_ending || socket.send.waiter.is_some();
+            self.tries = self.tries.wrapping_add(1);
+            self.tried.push((id, self.tries));
+            number = Some(self.tries);
+            entry = entry.flags(Flags::SKIP_SUCCESS);
         }
-        let entry = if socket.tried { entry.flags(Flags::SKIP_SUCCESS) } else { entry };
-        // SAFETY: the queue keeps the chunks in their place, and the slot the header, while `sending` is not zero:
+        let sending = if waits { Sending::Waiting { bytes } } else { Sending::Tried { bytes, number } };
+        socket.connection.begin_send(sending);
+        // SAFETY: the queue keeps the chunks in their place, and the slot the header, while the send is in flight:
         // until `on_send` sees the completion, or knows that there is none (invariant 4).
         unsafe { self.push_naming_memory(entry) };
     }
@@ -161,10 +156,10 @@ impl Uring {
         for &(id, number) in &consumed {
             // One that failed may already have been followed by another one, which is not consumed.
             if let Some(socket) = self.sockets.get(id)
-                && socket.tried
-                && socket.tries == number
+                && let Sending::Tried { bytes, number: Some(present) } = socket.connection.sending()
+                && present == number
             {
-                self.on_send(id, socket.sending as i32);
+                self.on_send(id, bytes as i32);
             }
         }
         if self.tried.is_empty() {
@@ -205,15 +200,18 @@ impl Uring {
             Ok(SendOutcome::Done) if socket.send.queue.is_empty() => self.after_send(id),
             Ok(SendOutcome::Done) => self.submit_send(id),
             Ok(SendOutcome::ShareSpent | SendOutcome::SocketFull) => self.await_room(id),
-            Err(Errno::AGAIN) => {
-                self.parts.counters.would_block.increment();
-                self.await_room(id);
-            }
-            Err(Errno::NOBUFS | Errno::NOMEM) => self.wait_for_memory(id),
-            Err(error) => {
-                socket.fail(error, &self.parts);
-                self.after_send(id);
-            }
+            Err(error) => match error::send_failure(error) {
+                SendFailure::Again => self.await_room(id),
+                SendFailure::Full => {
+                    self.parts.counters.would_block.increment();
+                    self.await_room(id);
+                }
+                SendFailure::NoMemory => self.wait_for_memory(id),
+                SendFailure::Fatal(error) => {
+                    socket.fail(error, &self.parts);
+                    self.after_send(id);
+                }
+            },
         }
     }
 
@@ -222,26 +220,22 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // A slow peer must not hold the runtime's buffers.
         socket.send.queue.release_leases(0);
-        socket.sending = 1;
-        socket.awaits_room = true;
-        socket.operations += 1;
+        socket.connection.begin_send(Sending::AwaitsRoom);
         let entry = PlainEntry::poll(socket.target, libc::POLLOUT);
         self.push(entry.token(Kind::Room.token(id)));
     }
 
     pub(super) fn on_room(&mut self, id: SlotId, result: i32) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.operations -= 1;
-        socket.sending = 0;
-        socket.awaits_room = false;
+        socket.connection.end_send(0);
         if result < 0 {
-            match Errno::from_raw_os_error(-result) {
-                Errno::INTR | Errno::AGAIN => {}
-                Errno::CANCELED => socket.fail(Errno::CONNABORTED, &self.parts),
-                error => socket.fail(error, &self.parts),
+            match error::send_failure(Errno::from_raw_os_error(-result)) {
+                SendFailure::Again | SendFailure::Full => {}
+                SendFailure::NoMemory => socket.fail(Errno::NOMEM, &self.parts),
+                SendFailure::Fatal(error) => socket.fail(error, &self.parts),
             }
         }
-        if socket.error.is_some() {
+        if socket.connection.error().is_some() {
             socket.send.queue.clear();
             return self.after_send(id);
         }
@@ -253,8 +247,7 @@ impl Uring {
         if let Some(socket) = self.sockets.get_mut(id)
             && socket.send.mark_dirty()
         {
-            self.resend_at.get_or_insert_with(|| monotonic() + SEND_RETRY);
-            self.refused.push(id);
+            self.retries.pause_send(id, monotonic());
         }
     }
 
@@ -262,8 +255,7 @@ impl Uring {
     #[inline]
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.send.end_wanted && socket.error.is_none() {
-            socket.send.end_wanted = false;
+        if socket.connection.error().is_none() && socket.send.take_end() {
             let counters = &self.parts.counters;
             if let Err(error) = socket::end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
@@ -271,7 +263,7 @@ impl Uring {
                 socket.fail(error, &self.parts);
             }
         }
-        if socket.closing {
+        if socket.connection.is_closing() {
             self.finish_closing(id);
         }
     }
@@ -285,7 +277,8 @@ impl Uring {
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        let outcome = socket.send.poll_at_most(socket.error, limit, target, waker, &self.parts.departed);
+        let outcome =
+            socket.send.poll_at_most(socket.connection.error(), limit, target, waker, &self.parts.departed);
         if outcome.is_pending() && socket.send.mark_dirty() {
             self.dirty.push(id);
         }
@@ -304,46 +297,36 @@ impl Socket {
         consume: impl FnOnce(&mut SendQueue, usize),
     ) -> Next {
         let counters = &parts.counters;
-        self.operations -= 1;
-        let asked = std::mem::take(&mut self.sending);
-        // A zero-copy send waits too.
-        let waited = self.stalled || self.lent.take().is_some();
-        self.tried = false;
-        // A peer that takes less than it is offered gets waiting sends until it has caught up.
-        self.stalled = !waited && result < asked as i32;
-        match result {
-            0.. => {
-                counters.sends.increment();
-                counters.bytes_sent.add(result as u64);
+        let taken = result.max(0) as u32;
+        let offered = self.connection.end_send(taken);
+        if result >= 0 {
+            counters.sends.increment();
+            counters.bytes_sent.add(taken.into());
+            counters.sends_short.add(u64::from(taken < offered));
+            #[cfg(test)]
+            let taken =
+                taken + u32::from(taken < offered && fault_injection::is_planted(Plant::RestFromWrongPlace));
+            consume(&mut self.send.queue, taken.min(offered) as usize);
+        } else {
+            match error::send_failure(Errno::from_raw_os_error(-result)) {
                 #[cfg(test)]
-                let result = result
-                    + i32::from(
-                        result < asked as i32 && fault_injection::is_planted(Plant::RestFromWrongPlace),
-                    );
-                consume(&mut self.send.queue, (result as usize).min(asked as usize));
-                if (result as u32) < asked {
-                    counters.sends_short.increment();
+                SendFailure::Again if fault_injection::is_planted(Plant::RefusedSendIsLost) => {
+                    consume(&mut self.send.queue, offered as usize);
                 }
+                SendFailure::Again => {}
+                SendFailure::Full => counters.would_block.increment(),
+                SendFailure::NoMemory if self.connection.error().is_none() => return Next::Memory,
+                SendFailure::NoMemory => {}
+                SendFailure::Fatal(error) => self.fail(error, parts),
             }
-            _ => match Errno::from_raw_os_error(-result) {
-                #[cfg(test)]
-                Errno::INTR if fault_injection::is_planted(Plant::RefusedSendIsLost) => {
-                    consume(&mut self.send.queue, asked as usize);
-                }
-                Errno::INTR => {}
-                Errno::AGAIN => counters.would_block.increment(),
-                Errno::NOBUFS | Errno::NOMEM if self.error.is_none() => return Next::Memory,
-                Errno::CANCELED => self.fail(Errno::CONNABORTED, parts),
-                error => self.fail(error, parts),
-            },
         }
-        if self.error.is_some() {
+        if self.connection.error().is_some() {
             self.send.queue.clear();
         }
         self.send.wake_if_low(low_water_bytes, &parts.departed);
         if !self.send.queue.is_empty() {
             Next::Send
-        } else if self.send.end_wanted || self.closing {
+        } else if self.send.wants_end() || self.connection.is_closing() {
             Next::End
         } else {
             Next::Nothing

@@ -15,7 +15,7 @@ use std::{
 use rustix::{event::EventfdFlags, io::Errno};
 use weir_engine_types::kernel::KernelFeature;
 
-use super::{Arm, Uring, ring::Completion};
+use super::{Receiving, Sending, Uring, ring::Completion};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask, ReceiveMode},
@@ -224,14 +224,14 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     let socket = driver.sockets.get_mut(id).expect("it is open");
     // Pretend that its send has been submitted, and flushed, so that nothing else submits it.
     socket.send.dirty = false;
-    socket.operations += 1;
-    socket.sending = 5;
+    socket.connection.begin_send(Sending::Tried { bytes: 5, number: None });
     driver.dirty.clear();
     driver.on_send(id, -libc::ENOBUFS);
     assert_eq!(queued(&driver, id), 5, "nothing is lost");
     send(&mut driver, id, b" still");
     driver.flush();
-    assert_eq!(driver.sockets.get(id).expect("it is open").sending, 0, "more bytes do not shorten the wait");
+    let sending = driver.sockets.get(id).expect("it is open").connection.sending();
+    assert_eq!(sending, Sending::Stalled, "more bytes do not shorten the wait");
     let mut turns = 0;
     while queued(&driver, id) > 0 {
         turns += 1;
@@ -254,10 +254,14 @@ fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
         let shared = listener.try_clone().expect("another descriptor");
         let id = driver.adopt_listener(listener.into()).expect("there is room");
         // The answer of a kernel before 5.18 to an accept on such a listener.
-        driver.sockets.get_mut(id).expect("it is open").operations += 1;
+        driver.sockets.get_mut(id).expect("it is open").connection.begin_receive(Receiving::Armed(0));
         driver.on_accept(id, Completion { token: 0, result: -libc::EAGAIN, flags: 0 });
         look(&mut driver);
-        assert_eq!(driver.sockets.get(id).expect("it is open").arm, Arm::Polling, "no accept that spins");
+        assert_eq!(
+            driver.sockets.get(id).expect("it is open").connection.receiving(),
+            Receiving::Polling,
+            "no accept that spins"
+        );
         if gives_up {
             driver.close(id);
             let is_closed = (0..TURNS).any(|_| {
@@ -294,17 +298,21 @@ fn a_listener_that_waits_for_descriptors_waits_once_whatever_it_hands_out_meanwh
     let mut retries = Vec::new();
     for _ in 0..CONNECTIONS {
         assert!(matches!(driver.poll_accept(id, Waker::noop()), Poll::Ready(Ok(_))));
-        retries.push(driver.retry_at);
+        retries.push(driver.retries.deadline());
     }
     assert!(driver.poll_accept(id, Waker::noop()).is_pending());
-    assert_eq!(driver.starved_listeners, [id]);
+    assert!(driver.retries.is_paused(id));
     assert_eq!(counters.snapshot().accepts_starved, 1);
     retries.dedup();
     assert!(matches!(retries[..], [Some(_)]), "when to try again does not move away: {retries:?}");
     driver.reserve = Reserve::from_number(RawFd::MAX);
-    driver.wake_starved_listeners();
-    assert!(driver.starved_listeners.is_empty());
-    assert_ne!(driver.sockets.get(id).expect("it is open").arm, Arm::Idle, "it accepts again");
+    driver.resume_accepts();
+    assert!(!driver.retries.is_paused(id));
+    assert_ne!(
+        driver.sockets.get(id).expect("it is open").connection.receiving(),
+        Receiving::Idle,
+        "it accepts again"
+    );
 }
 
 #[test]
@@ -402,7 +410,7 @@ fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_e
     // No bytes are sent: each receive would wait for data, and takes no buffer.
     let connections: Vec<_> = (0..3).map(|_| connect(&mut driver)).collect();
     for (id, _) in &connections {
-        driver.sockets.get_mut(*id).expect("it is open").arm = Arm::Starved;
+        driver.sockets.get_mut(*id).expect("it is open").connection.starve();
         driver.starved_receivers.push_back(*id);
     }
     let start = monotonic();

@@ -20,7 +20,7 @@ use weir_engine_types::kernel::KernelFeature;
 use weir_sys::output::peer_window;
 
 use super::{
-    CQE_MORE, CQE_NOTIFICATION, SEND_BYTES_MAX, Socket, Uring,
+    CQE_MORE, CQE_NOTIFICATION, SEND_BYTES_MAX, Sending, Socket, Uring,
     ring::{Completion, Ring},
     send::SEND_FLAGS,
     table::Target,
@@ -158,11 +158,10 @@ impl Uring {
         // The chunk is in its place before its address is taken.
         let lent = self.zero_copy.sends.get(number).and_then(|lent| lent.chunk.as_ref());
         let bytes = lent.map(LentChunk::rest).unwrap_or_default();
-        socket.sending = bytes.len() as u32;
-        socket.lent = Some(number);
-        socket.operations += 1;
+        let length = bytes.len() as u32;
+        socket.connection.begin_send(Sending::Lent { bytes: length, slot: number });
         let Target { fd, flags } = socket.target;
-        let send = opcode::SendZc::new(fd, bytes.as_ptr(), socket.sending).flags(SEND_FLAGS);
+        let send = opcode::SendZc::new(fd, bytes.as_ptr(), length).flags(SEND_FLAGS);
         let entry = send.build().flags(flags).user_data(Kind::ZeroCopy.token(number));
         // SAFETY: the slot of the lent chunk keeps its bytes until both completions are there, or the result says that
         // the socket has taken nothing.
