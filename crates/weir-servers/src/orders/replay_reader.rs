@@ -155,12 +155,11 @@ mod tests {
     use std::{cell::RefCell, collections::BTreeSet, path::Path, rc::Rc};
 
     use weir_engine::{Config, Driver, Runtime, time::Instant};
-    use weir_proto::ouch;
 
     use super::*;
     use crate::{
         journal::{Journal, JournalConfig, Level, recover},
-        orders::{Application, LocalOrders, OrdersConfig, OrdersRecoverError, Recovery, accounts_named},
+        orders::{Application, ClientMessage, LocalOrders, OrdersConfig, OrdersRecoverError, Recovery, accounts_named},
     };
 
     /// An account that has one message among this many of another one.
@@ -171,7 +170,7 @@ mod tests {
     struct Idle;
 
     impl Application for Idle {
-        fn on_message(&self, _: AccountId, _: ouch::Inbound<'_>, _: &[u8], _: Instant) {}
+        fn on_message(&self, _: AccountId, _: &ClientMessage<'_>, _: Instant) {}
     }
 
     fn config(folder: &Path) -> OrdersConfig {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use foldhash::HashMap;
+use weir_proto::ouch::ClientOrderId;
 use weir_trading::{AccountId, Origin, UpstreamNumbers};
 
 use super::{
@@ -17,7 +18,7 @@ use crate::{
 impl OutstandingOrders {
     /// Whether a replace has no answer.
     pub(in crate::gateway) fn awaits_replace(&self) -> bool {
-        self.unanswered.iter().any(|sent| sent.message[0] == b'U')
+        self.unanswered.iter().any(Unanswered::is_replace)
     }
 
     /// Writes them into a checkpoint.
@@ -83,10 +84,10 @@ impl OutstandingOrders {
         let mut found = Self::new(1, limits);
         load_numbers(&mut found.upstream_numbers, fields, loading)?;
         found.owners = Owners::load(fields, |account, number| loading.origin(account, number))?;
-        let count = fields.count(7)?;
+        let count = fields.count(18)?;
         found.unanswered =
             (0..count).map(|_| load_unanswered(fields, limits, loading)).collect::<Option<VecDeque<_>>>()?;
-        let count = fields.count(7)?;
+        let count = fields.count(18)?;
         let skipped =
             (0..count).map(|_| load_unanswered(fields, limits, loading)).collect::<Option<Vec<_>>>()?;
         found.skipped = skipped.into_iter().map(|sent| (sent.number, sent)).collect::<BTreeMap<_, _>>();
@@ -152,6 +153,9 @@ fn save_unanswered(sent: &Unanswered, fields: &mut FieldWriter) {
         resend_until_ns,
         number,
         account,
+        quantity,
+        original,
+        client_order_id,
         refusal,
         length: _,
         is_restored,
@@ -161,6 +165,10 @@ fn save_unanswered(sent: &Unanswered, fields: &mut FieldWriter) {
     fields.number(*resend_until_ns);
     fields.number(*number);
     fields.number(account.0);
+    fields.number(*quantity);
+    fields.flag(original.is_some());
+    fields.number(original.unwrap_or(0));
+    fields.fixed(&client_order_id.0);
     fields.number(*refusal);
     fields.flag(*is_restored);
     fields.flag(*is_answered);
@@ -175,6 +183,9 @@ fn load_unanswered(
     let resend_until_ns = loading.resend_until_ns(fields.number()?, limits.resend_age_max_ns);
     let number = fields.number()?;
     let account: AccountId = loading.account(fields)?;
+    let quantity = fields.number()?;
+    let (is_replace, original) = (fields.flag()?, fields.number()?);
+    let client_order_id = ClientOrderId(fields.fixed()?);
     let (refusal, is_restored, is_answered) = (fields.number()?, fields.flag()?, fields.flag()?);
     let (length, message) = load_message(fields)?;
     let (received_ns, sent_ns) = (0, 0);
@@ -184,6 +195,9 @@ fn load_unanswered(
         resend_until_ns,
         number,
         account,
+        quantity,
+        original: is_replace.then_some(original),
+        client_order_id,
         refusal,
         length,
         is_restored,
@@ -195,9 +209,10 @@ fn load_unanswered(
 fn save_passed(passed: Option<&Passed>, fields: &mut FieldWriter) {
     fields.flag(passed.is_some());
     let Some(passed) = passed else { return };
-    let Passed { after, place, length: _, message: _ } = passed;
+    let Passed { after, place, quantity, length: _, message: _ } = passed;
     fields.number(*after);
     fields.number(*place);
+    fields.number(*quantity);
     fields.bytes(passed.message());
 }
 
@@ -205,9 +220,9 @@ fn load_passed(fields: &mut FieldReader<'_>) -> Option<Option<Passed>> {
     if !fields.flag()? {
         return Some(None);
     }
-    let (after, place) = (fields.number()?, fields.number()?);
+    let (after, place, quantity) = (fields.number()?, fields.number()?, fields.number()?);
     let (length, message) = load_message(fields)?;
-    Some(Some(Passed { after, place, length, message }))
+    Some(Some(Passed { after, place, quantity, length, message }))
 }
 
 /// A message that is not empty.

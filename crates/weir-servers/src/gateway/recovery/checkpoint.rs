@@ -9,7 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use foldhash::HashMap;
-use weir_proto::{ouch::ClientOrderId, soup::Name};
+use weir_proto::{
+    ouch::{ClientOrderId, Outbound},
+    soup::Name,
+};
 use weir_trading::{AccountId, Origin, WhenFull};
 
 use super::{Answers, Key, Moment, Recovering, SentReport, Session, SessionId, Unsent};
@@ -18,7 +21,7 @@ use crate::{
         controls::Change,
         outstanding::{OutstandingLimits, OutstandingOrders},
         positions::Positions,
-        upstream::Resume,
+        upstream_session::Resume,
         venue_record::{endpoint_record, of_endpoint_record},
         worker::{RECORD_CONTROL, RECORD_ENDPOINT, RECORD_HOME, RECORD_SESSION},
     },
@@ -343,7 +346,11 @@ impl Recovering<'_> {
         for _ in 0..fields.count(3)? {
             let key = loading.key(fields)?;
             let count = fields.count(2)?;
-            let mut report = || Some(SentReport { is_end: fields.flag()?, raw: fields.bytes()?.to_vec() });
+            let mut report = || {
+                let is_end = fields.flag()?;
+                let (message, _) = Outbound::decode(fields.bytes()?).ok()?;
+                Some(SentReport { is_end, message })
+            };
             let reports = (0..count).map(|_| report()).collect::<Option<Vec<_>>>()?;
             self.early.insert(key, reports);
         }
@@ -462,9 +469,11 @@ fn save_early(early: &Answers, fields: &mut FieldWriter) {
     for (key, reports) in early {
         save_key(*key, fields);
         fields.count(reports.len());
-        for SentReport { raw, is_end } in reports {
+        for SentReport { message, is_end } in reports {
+            let mut raw = Vec::new();
+            message.encode(&mut raw);
             fields.flag(*is_end);
-            fields.bytes(raw);
+            fields.bytes(&raw);
         }
     }
 }
