@@ -433,10 +433,10 @@ impl Day {
         let now_ns = time::now().as_nanos();
         let controls = world.shared.commander.controls();
         let own = self.roster.iter().zip(0..).map(|(account, place)| {
-            let is_on = controls.killed.contains(&place);
+            let is_on = controls.switches.is_on(Some(AccountId(place)));
             (Some(*account), is_on)
         });
-        for (account, is_on) in own.chain([(None, controls.is_everyone_killed)]) {
+        for (account, is_on) in own.chain([(None, controls.switches.is_on(None))]) {
             if self.truth.switched_since(account, now_ns).is_some() == is_on {
                 continue;
             }
@@ -634,10 +634,7 @@ impl Day {
         let place = account.and_then(|account| self.place_of(account));
         world.shared.commander.controls().apply(place, &change, time::now().as_nanos());
         for gateway in &world.gateways {
-            gateway.checks.borrow_mut().kill(place, on);
-            if on {
-                gateway.cancel_killed(place);
-            }
+            gateway.kill(place, on);
         }
         let payload = serde_json::to_vec(&change).expect("it is text");
         world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
