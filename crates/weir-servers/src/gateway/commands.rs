@@ -28,6 +28,7 @@ use super::{
     account_limits::Limits,
     controls::{Change, Controls, ResolvedLimits},
     counters::GatewayCounters,
+    kill_switch::{CONFIRM_LOOK, Cancels},
     reference_prices::resolve,
     reload::WorkerPlan,
     worker::{Gateway, RECORD_CONTROL, RECORD_OPERATOR},
@@ -39,9 +40,6 @@ use crate::orders::ApplicationKind;
 pub(super) const WAITING_MAX: usize = 64;
 /// How long a worker may take to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a kill switch waits for exchanges to confirm its cancels, and how often it checks their number.
-const CONFIRM_LIMIT: Duration = Duration::from_secs(1);
-const CONFIRM_LOOK: Duration = Duration::from_millis(20);
 /// Longest change. A record that the journal refuses would end all order processing.
 const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 
@@ -66,36 +64,6 @@ pub(super) enum Command {
     Reload(Arc<WorkerPlan>, Arc<[ResolvedLimits]>),
 }
 
-/// The state of a kill switch's cancels at one venue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cancels {
-    /// Orders that were open when it was engaged.
-    pub(super) orders: u64,
-    /// Cancels that have been sent.
-    pub(super) sent: u64,
-    /// Those among these orders that are still open.
-    pub(super) open: u64,
-    /// Those among these orders that have ended without a message from the exchange.
-    pub(super) expired: u64,
-}
-
-impl Cancels {
-    /// Adds the state of another worker.
-    fn add(&mut self, other: &Self) {
-        self.orders += other.orders;
-        self.sent += other.sent;
-        self.open += other.open;
-        self.expired += other.expired;
-    }
-
-    /// Updates this with a later state.
-    fn follow(&mut self, later: &Self) {
-        self.sent = later.sent.max(self.sent);
-        self.open = later.open.min(self.open);
-        self.expired = later.expired.max(self.expired);
-    }
-}
-
 /// The result of a command: the cancels by venue, or the reason, in words, why it was not executed.
 type Outcome = Result<Vec<Cancels>, String>;
 
@@ -108,7 +76,7 @@ pub(super) struct CommandRequest {
 
 /// The kill switch of an account, or of all accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Switch(Option<AccountId>);
+pub(super) struct Switch(pub(super) Option<AccountId>);
 
 /// The sending side, for other threads.
 pub(super) struct Commander {
@@ -117,11 +85,11 @@ pub(super) struct Commander {
     changing: Mutex<()>,
     /// Locked while commands are sent, so that all workers and the journal get them in one order; never for long.
     /// Contains the switch that will be released as soon as that is journaled.
-    releasing: Mutex<Option<Switch>>,
+    pub(super) releasing: Mutex<Option<Switch>>,
     workers: Vec<MailboxSender<CommandRequest>>,
     /// By worker: whether its journal has failed. Unknown if this is empty.
     counters: Vec<Arc<GatewayCounters>>,
-    patience: Duration,
+    pub(super) patience: Duration,
 }
 
 impl Commander {
@@ -137,7 +105,7 @@ impl Commander {
     }
 
     /// The worker whose journal stores the next change. Recovery reads all journals in order of time.
-    fn keeper(&self) -> usize {
+    pub(super) fn keeper(&self) -> usize {
         self.counters.iter().position(|counters| counters.has_failed.get() == 0).unwrap_or(0)
     }
 
@@ -170,57 +138,6 @@ impl Commander {
             next.check_set(account, set)?;
         }
         Ok(Command::Limits(next.resolved(account)?.into()))
-    }
-
-    /// Engages a kill switch and journals that. The switch takes effect even if the journal fails. Returns, by venue,
-    /// the state of the orders within [`CONFIRM_LIMIT`].
-    pub(super) fn engage(
-        &self,
-        account: Option<AccountId>,
-        change: &Change,
-    ) -> (Vec<Cancels>, Result<(), String>) {
-        let (command, payload) = match (self.to_command(account, change), payload_of(change)) {
-            (Ok(command), Ok(payload)) => (command, payload),
-            (Err(error), _) | (_, Err(error)) => return (Vec::new(), Err(error)),
-        };
-        let (sent, journaled) = {
-            let mut releasing = lock(&self.releasing);
-            // A release that has not reached this point yet came before.
-            releasing.take_if(|switch| *switch == Switch(account));
-            let sent = (
-                self.send_all(&command),
-                self.send(self.keeper(), Command::Journal(RECORD_CONTROL, payload)),
-            );
-            // The displayed state is the state that was sent.
-            self.controls().apply(account, change, wall_ns());
-            sent
-        };
-        let begun = Instant::now();
-        let (mut cancels, followed) = sum(sent, begun + self.patience);
-        self.confirm(account, &mut cancels, begun + self.patience.min(CONFIRM_LIMIT));
-        let kept = self.journaled(journaled, begun + self.patience);
-        let not_kept = |reason| {
-            format!("the kill switch is on until the gateway ends, but may be off after a restart: {reason}")
-        };
-        let outcome = match (followed, kept.map_err(not_kept)) {
-            (followed, Ok(())) => followed,
-            (Ok(()), Err(error)) => Err(error),
-            (Err(first), Err(second)) => Err(format!("{first}; {second}")),
-        };
-        (cancels, outcome)
-    }
-
-    /// Asks all workers until none of these orders is open.
-    fn confirm(&self, account: Option<AccountId>, cancels: &mut [Cancels], until: Instant) {
-        while cancels.iter().any(|venue| venue.open > 0) && Instant::now() < until {
-            thread::sleep(CONFIRM_LOOK);
-            let (later, followed) = sum(self.send_all(&Command::Cancels(account)), until);
-            if followed.is_err() {
-                // A worker that does not answer may still have some open.
-                return;
-            }
-            cancels.iter_mut().zip(&later).for_each(|(venue, later)| venue.follow(later));
-        }
     }
 
     /// Journals a change, and then sends it to every worker. One change at a time.
@@ -324,7 +241,7 @@ impl Commander {
     }
 
     /// Waits until the journal contains a change.
-    fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Result<(), String> {
+    pub(super) fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Result<(), String> {
         let late = || {
             let patience = self.patience;
             format!("the journal did not answer within {patience:?}, and may keep it later")
@@ -332,11 +249,11 @@ impl Commander {
         journaled?.outcome(until).unwrap_or_else(|| Err(late())).map(drop)
     }
 
-    fn send_all(&self, command: &Command) -> Vec<Result<Sent, String>> {
+    pub(super) fn send_all(&self, command: &Command) -> Vec<Result<Sent, String>> {
         (0..self.workers.len()).map(|worker| self.send(worker, command.clone())).collect()
     }
 
-    fn send(&self, worker: usize, command: Command) -> Result<Sent, String> {
+    pub(super) fn send(&self, worker: usize, command: Command) -> Result<Sent, String> {
         let (answer, answered) = sync_channel(1);
         self.workers[worker].try_send(CommandRequest { command, answer }).map_err(|_| busy(worker))?;
         Ok(Sent { worker, answered })
@@ -344,7 +261,7 @@ impl Commander {
 }
 
 /// The record of a change.
-fn payload_of(change: &Change) -> Result<Vec<u8>, String> {
+pub(super) fn payload_of(change: &Change) -> Result<Vec<u8>, String> {
     let payload = serde_json::to_vec(change).map_err(|error| error.to_string())?;
     if payload.len() > CHANGE_BYTES_MAX {
         return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
@@ -353,12 +270,12 @@ fn payload_of(change: &Change) -> Result<Vec<u8>, String> {
 }
 
 /// Nanoseconds since 1970.
-fn wall_ns() -> u64 {
+pub(super) fn wall_ns() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// A command that was sent.
-struct Sent {
+pub(super) struct Sent {
     worker: usize,
     answered: Receiver<Outcome>,
 }
@@ -375,7 +292,7 @@ fn busy(worker: usize) -> String {
 }
 
 /// Sums the answers, by venue. The error names every worker that gave no answer.
-fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
+pub(super) fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
     let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     for outcome in sent.into_iter().map(|sent| sent.and_then(answer)) {
@@ -391,7 +308,7 @@ fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result
 }
 
 /// The data behind these locks is valid even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -431,15 +348,7 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 }
                 Err("too many changes wait for the journal".to_owned())
             }
-            Command::Kill(account, is_on) => {
-                gateway.checks.borrow_mut().kill(account, is_on);
-                if is_on {
-                    gateway.cancel_killed(account);
-                    Ok(gateway.cancels_of(account))
-                } else {
-                    Ok(Vec::new())
-                }
-            }
+            Command::Kill(account, is_on) => Ok(gateway.kill(account, is_on)),
             Command::Cancels(account) => Ok(gateway.cancels_of(account)),
             Command::Limits(all) => {
                 let mut checks = gateway.checks.borrow_mut();
@@ -561,12 +470,12 @@ mod tests {
             assert!(error.contains("is on") && error.contains("may be off after a restart"), "{error}");
             let expected = Cancels { orders: 6, sent: 5, open: 1, expired: 0 };
             assert_eq!(cancels, [Cancels::default(), expected]);
-            assert!(commander.controls().is_everyone_killed);
+            assert!(commander.controls().switches.is_on(None));
             assert_eq!(turns(log, true), 3);
             let (account, change) = kill(None, false);
             let error = commander.change(account, &change).expect_err("it is not kept");
             assert!(error.contains("does not hold"), "{error}");
-            assert_eq!((commander.controls().is_everyone_killed, turns(log, false)), (true, 0));
+            assert_eq!((commander.controls().switches.is_on(None), turns(log, false)), (true, 0));
         });
     }
 
@@ -611,7 +520,7 @@ mod tests {
                     let (account, on) = kill(other, true);
                     let engaging = scope.spawn(move || commander.change(account, &on));
                     let is_applied = || match other {
-                        None => commander.controls().is_everyone_killed,
+                        None => commander.controls().switches.is_on(None),
                         Some(_) => lock(&commander.releasing).is_none(),
                     };
                     while !is_applied() {
@@ -622,7 +531,7 @@ mod tests {
                     let released = releasing.join().expect("it ends");
                     assert_eq!(released.is_err(), other.is_some(), "{released:?}");
                 });
-                assert_eq!(commander.controls().killed.contains(&1), other.is_some());
+                assert_eq!(commander.controls().switches.is_on(Some(AccountId(1))), other.is_some());
                 assert_eq!(turns(log, false), usize::from(other.is_none()));
             });
         }

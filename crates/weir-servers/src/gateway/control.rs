@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     io::{self, BufRead, BufReader, Read, Write},
     net::IpAddr,
     os::unix::net::{UnixListener, UnixStream},
@@ -30,6 +29,7 @@ use super::{
     CancelReport, GatewayControl,
     account_limits::Limits,
     audit::Operator,
+    kill_switch::VenueCancels,
     limit_sources::{LimitStatus, time},
     listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
 };
@@ -288,62 +288,6 @@ pub struct ProtocolErrors {
     pub kind: String,
     /// How often.
     pub count: u64,
-}
-
-/// The state of a kill switch's orders at one venue.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct VenueCancels {
-    /// The venue.
-    pub venue: String,
-    /// Orders that were open when the switch was turned on.
-    pub orders: u64,
-    /// Cancels that have been sent to the exchange. Without a connection there are none: they are sent when there is
-    /// one.
-    pub sent: u64,
-    /// Orders that the exchange has reported as ended.
-    pub confirmed: u64,
-    /// Orders that have ended without a message from the exchange: they had not been sent, were too old to be sent
-    /// again, or it has begun another session.
-    pub expired: u64,
-}
-
-impl fmt::Display for VenueCancels {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { venue, orders, sent, confirmed, expired } = self;
-        write!(
-            formatter,
-            "venue {venue}: {orders} orders were open, {sent} cancels are sent, {confirmed} are confirmed"
-        )?;
-        if *expired > 0 {
-            write!(formatter, ", {expired} have expired")?;
-        }
-        Ok(())
-    }
-}
-
-/// Why a kill switch failed in part, and the state of the orders anyway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KillError {
-    /// The reason, in words.
-    pub reason: String,
-    /// The cancels, as without an error.
-    pub cancels: Vec<VenueCancels>,
-}
-
-impl fmt::Display for KillError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.reason)?;
-        self.cancels.iter().try_for_each(|venue| write!(formatter, "; {venue}"))
-    }
-}
-
-impl std::error::Error for KillError {}
-
-impl From<String> for KillError {
-    fn from(reason: String) -> Self {
-        Self { reason, cancels: Vec::new() }
-    }
 }
 
 /// One upstream session.

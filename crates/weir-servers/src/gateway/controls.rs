@@ -8,6 +8,7 @@ use weir_trading::{AccountId, RiskLimits};
 
 use super::{
     account_limits::Limits,
+    kill_switch::Switches,
     limit_sources::{LimitSources, LimitStatus, NAMES, values_of},
     reference_prices::Prices,
 };
@@ -78,8 +79,8 @@ pub(super) struct Controls {
     common: LimitSources,
     /// By account; those behind the end have the common limits.
     accounts: Vec<LimitSources>,
-    pub(super) is_everyone_killed: bool,
-    pub(super) killed: BTreeSet<u32>,
+    /// The kill switches.
+    pub(super) switches: Switches,
 }
 
 impl Controls {
@@ -95,9 +96,7 @@ impl Controls {
     /// Applies a change that was made at this time, in nanoseconds since 1970. `account` is the one the change names.
     pub(super) fn apply(&mut self, account: Option<AccountId>, change: &Change, at_ns: u64) {
         match (change, account) {
-            (Change::Kill { on, .. }, None) => self.is_everyone_killed = *on,
-            (Change::Kill { on: true, .. }, Some(account)) => _ = self.killed.insert(account.0),
-            (Change::Kill { on: false, .. }, Some(account)) => _ = self.killed.remove(&account.0),
+            (Change::Kill { on, .. }, account) => self.switches.set(account, *on),
             (Change::Limits { limits, .. }, _) => {
                 if let Some(sources) = self.sources_mut(account) {
                     sources.set_all(limits, at_ns);
@@ -298,7 +297,7 @@ mod tests {
         );
         assert_eq!(controls.limits_of(FIRST), shares(5));
         assert_eq!(controls.limits_of(SECOND), shares(7));
-        assert!(!controls.is_everyone_killed && controls.killed.contains(&0) && controls.killed.len() == 1);
+        assert_eq!(controls.switches.on().collect::<Vec<_>>(), [FIRST]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use weir_trading::{AccountId, LiveTerms, Unattributed, WhenFull};
 use super::{
     GatewayControl,
     account_limits::{UNIT, symbol},
-    control::VenueCancels,
+    kill_switch::VenueCancels,
     listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
     queries::{AccountSums, CANCELS_MAX, CancelOutcome, OpenOrder, OrderKey, OrderSlice, Query, SLICE_MAX},
 };

@@ -9,7 +9,7 @@ use weir_record::{engine::ServerStats, orders::NodeStats};
 use super::{
     GatewayControl,
     counters::{GatewayCounters, total},
-    operator_settings::killed_line,
+    kill_switch::killed_line,
 };
 use crate::{
     counter,

@@ -30,7 +30,7 @@ mod controls;
 mod counters;
 mod described;
 mod hop_latency;
-mod kill_and_disconnect;
+mod kill_switch;
 mod limit_sources;
 mod listing_pages;
 mod listings;
@@ -67,10 +67,11 @@ mod worker_message;
 pub use account_limits::Limits;
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
-    AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, KillError, LockedLogin,
-    ProtocolErrors, UpstreamStatus, VenueCancels,
+    AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, LockedLogin, ProtocolErrors,
+    UpstreamStatus,
 };
 pub use described::{describe, record_names};
+pub use kill_switch::{KillError, VenueCancels};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use listing_pages::CancelReport;
 pub use listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};

@@ -10,6 +10,7 @@ use super::{
     GatewayControl,
     account_limits::Limits,
     controls::{Change, Controls},
+    kill_switch::killed_line,
     limit_sources::{LimitStatus, shown, time},
 };
 use crate::orders::{Event, EventKind};
@@ -18,18 +19,8 @@ use crate::orders::{Event, EventKind};
 const LIMIT_LINES_MAX: usize = 1000;
 /// Most symbols that a line names.
 const SYMBOLS_NAMED_MAX: usize = 10;
-/// Most accounts that a line about kill switches names.
-const KILLED_NAMED_MAX: usize = 10;
 
 impl GatewayControl {
-    /// Engaged kill switches: accounts, and `*` for the switch of all accounts.
-    pub fn killed(&self) -> Vec<String> {
-        let controls = self.shared.commander.controls();
-        let everyone = controls.is_everyone_killed.then(|| "*".to_owned());
-        let name = |account: &u32| self.name_of(AccountId(*account));
-        everyone.into_iter().chain(controls.killed.iter().map(name)).collect()
-    }
-
     /// The limits that apply to an account, or the common limits of accounts without their own.
     ///
     /// # Errors
@@ -80,31 +71,6 @@ impl GatewayControl {
     pub(super) fn name_of(&self, account: AccountId) -> String {
         self.orders.account(account).name().to_string()
     }
-}
-
-/// Which kill switches are on; `*` stands for all accounts. `None`: no switch is on.
-pub(super) fn killed_line(killed: &[String]) -> Option<String> {
-    let whom = match killed {
-        [] => return None,
-        [all, ..] if all == "*" => "all accounts".to_owned(),
-        [one] => format!("account {one}"),
-        names => {
-            let named =
-                names.iter().take(KILLED_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-            match names.len().saturating_sub(KILLED_NAMED_MAX) {
-                0 => format!("accounts {named}"),
-                more => format!("accounts {named} and {more} more"),
-            }
-        }
-    };
-    let way_out = match killed {
-        [all, ..] if all == "*" => "all",
-        [one] => one.as_str(),
-        _ => "NAME",
-    };
-    Some(format!(
-        "the kill switch is on for {whom}: new orders are refused; `weir ctl kill {way_out} --off` ends that"
-    ))
 }
 
 /// A line for each limit of an operator that changes what the configuration says.
@@ -196,21 +162,5 @@ mod tests {
         assert_eq!(lines.len(), LIMIT_LINES_MAX + 1);
         let last = &lines[LIMIT_LINES_MAX];
         assert!(last.starts_with("200 more limits of operators"), "{last}");
-    }
-
-    #[test]
-    fn a_line_names_who_is_stopped() {
-        let line =
-            |killed: &[&str]| killed_line(&killed.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        assert_eq!(line(&[]), None);
-        let all = "the kill switch is on for all accounts: new orders are refused; `weir ctl kill all --off` ends that";
-        assert_eq!(line(&["*", "C00001"]).as_deref(), Some(all));
-        assert!(
-            line(&["C00001"])
-                .is_some_and(|line| line.contains("account C00001: ") && line.contains("C00001 --off"))
-        );
-        let many: Vec<String> = (0..12).map(|number| format!("C{number:05}")).collect();
-        let line = killed_line(&many).expect("it is on");
-        assert!(line.contains("C00000, C00001") && line.contains("C00009 and 2 more"), "{line}");
     }
 }

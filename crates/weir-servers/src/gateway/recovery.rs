@@ -431,14 +431,12 @@ impl<'c> Recovering<'c> {
         }
         match record.kind {
             RecordKind::Inbound { account, upstream, raw } => {
-                if let Ok(message) = ClientMessage::decode(raw) {
-                    self.inbound(record, account, upstream, &message);
-                }
+                let Ok(message) = ClientMessage::decode(raw) else { return };
+                self.inbound(record, (account, upstream), &message);
             }
             RecordKind::Refused { account, reason, raw } => {
-                if let Ok(message) = ClientMessage::decode(raw) {
-                    self.refused(account, reason, &message);
-                }
+                let Ok(message) = ClientMessage::decode(raw) else { return };
+                self.refused(account, reason, &message);
             }
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
                 let message = Outbound::decode(message).ok().map(|(message, _)| message);
@@ -544,13 +542,8 @@ impl<'c> Recovering<'c> {
         self.limits.get(venue).copied().unwrap_or_default()
     }
 
-    fn inbound(
-        &mut self,
-        record: &Record<'_>,
-        account: AccountId,
-        upstream: u32,
-        message: &ClientMessage<'_>,
-    ) {
+    fn inbound(&mut self, record: &Record<'_>, order: (AccountId, u32), message: &ClientMessage<'_>) {
+        let (account, upstream) = order;
         let worker = usize::from(record.worker);
         let Some(number) = message.new_number() else { return };
         if upstream == 0 {

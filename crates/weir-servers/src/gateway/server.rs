@@ -30,9 +30,9 @@ use weir_trading::{AccountId, References, RiskState, Route};
 use super::{
     audit::{Audit, Operator},
     checkpoints,
-    commands::{Cancels, CommandRequest, Commander, WAITING_MAX, obey},
+    commands::{CommandRequest, Commander, WAITING_MAX, obey},
     config::{GatewayConfig, VENUES_MAX, WORKERS_MAX},
-    control::{ControlRequest, ControlResponse, KillError, UpstreamStatus, VenueCancels},
+    control::{ControlRequest, ControlResponse, UpstreamStatus},
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
     hop_latency::{Hops, summarize},
@@ -110,8 +110,8 @@ impl GatewayState {
         stats.orders_expired = count(|counters| &counters.expired);
         {
             let controls = self.commander.controls();
-            stats.is_everyone_killed = controls.is_everyone_killed;
-            stats.accounts_killed = controls.killed.len() as u64;
+            stats.is_everyone_killed = controls.switches.is_on(None);
+            stats.accounts_killed = controls.switches.accounts() as u64;
         }
         stats.hops = summarize(&self.hops);
         if self.common.hands_off {
@@ -593,7 +593,7 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     for (account, reject) in unsent {
         gateway.reject_unsent(account, reject);
     }
-    cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
+    gateway.kill_again(&shared.commander.controls(), &config.accounts);
     gateway.start();
     gateway.keep(spawn(obey(Rc::clone(&gateway), requests)));
     gateway.keep(spawn(queries::answer(Rc::clone(&gateway), queries)));
@@ -602,31 +602,12 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     Ok(gateway)
 }
 
-/// Cancels the orders that an earlier start left open of accounts that are stopped or cancel on disconnect: its own
-/// cancels may have been lost.
-fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig]) {
-    if controls.is_everyone_killed {
-        gateway.cancel_killed(None);
-    }
-    for (config, account) in accounts.iter().zip(0..) {
-        if config.cancel_on_disconnect {
-            gateway.cancel_of_disconnected(AccountId(account));
-        } else if controls.killed.contains(&account) {
-            gateway.cancel_killed(Some(AccountId(account)));
-        }
-    }
-}
-
 /// # Errors
 /// The reason, in words: a limit is invalid.
 fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Result<Checks, String> {
     let mut checks = Checks::new(accounts, risk);
     for (account, limits) in controls.all_resolved()? {
         checks.set_limits(account, limits);
-    }
-    checks.kill(None, controls.is_everyone_killed);
-    for account in &controls.killed {
-        checks.kill(Some(AccountId(*account)), true);
     }
     Ok(checks)
 }
@@ -686,35 +667,6 @@ impl GatewayControl {
             return Ok(());
         }
         Err("no upstream session is logged in".into())
-    }
-
-    /// Stops an account, or all accounts, or releases them. Stopping cancels open orders; returns the progress of
-    /// that by venue, if there were any. Waits at most one second for exchanges, and five for the journal.
-    ///
-    /// # Errors
-    /// If there is no such account, or the change cannot be journaled.
-    pub fn kill(&self, account: Option<&str>, on: bool) -> Result<Vec<VenueCancels>, KillError> {
-        let id = account.map(|name| self.account(name)).transpose()?;
-        let change = Change::Kill { account: account.map(str::to_owned), on };
-        if !on {
-            self.shared.commander.change(id, &change)?;
-            return Ok(Vec::new());
-        }
-        let (cancels, outcome) = self.shared.commander.engage(id, &change);
-        let named = self.shared.common.venues.iter().zip(cancels).filter(|(_, cancels)| cancels.orders > 0);
-        let cancels = named
-            .map(|(venue, Cancels { orders, sent, open, expired })| VenueCancels {
-                venue: venue.clone(),
-                orders,
-                sent,
-                confirmed: orders.saturating_sub(open + expired),
-                expired,
-            })
-            .collect();
-        match outcome {
-            Ok(()) => Ok(cancels),
-            Err(reason) => Err(KillError { reason, cancels }),
-        }
     }
 
     /// The symbols that have a reference price, in units of the currency.

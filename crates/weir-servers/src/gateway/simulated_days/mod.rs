@@ -443,10 +443,10 @@ impl Day {
         let now_ns = time::now().as_nanos();
         let controls = world.shared.commander.controls();
         let own = self.roster.iter().zip(0..).map(|(account, place)| {
-            let is_on = controls.killed.contains(&place);
+            let is_on = controls.switches.is_on(Some(AccountId(place)));
             (Some(*account), is_on)
         });
-        for (account, is_on) in own.chain([(None, controls.is_everyone_killed)]) {
+        for (account, is_on) in own.chain([(None, controls.switches.is_on(None))]) {
             if self.truth.switched_since(account, now_ns).is_some() == is_on {
                 continue;
             }

@@ -25,10 +25,7 @@ impl Day {
         let place = account.and_then(|account| self.place_of(account));
         world.shared.commander.controls().apply(place, &change, time::now().as_nanos());
         for gateway in &world.gateways {
-            gateway.checks.borrow_mut().kill(place, on);
-            if on {
-                gateway.cancel_killed(place);
-            }
+            gateway.kill(place, on);
         }
         let payload = serde_json::to_vec(&change).expect("it is text");
         world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);

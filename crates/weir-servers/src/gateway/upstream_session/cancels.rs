@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     gateway::{
-        commands::Cancels,
+        kill_switch::Cancels,
         outstanding::{OutstandingOrders, Sending},
     },
     orders::ClientMessage,
@@ -137,6 +137,12 @@ impl OwnCancels {
             cancel.expired += before.saturating_sub(cancel.open(outstanding, *account));
         }
         outcome
+    }
+
+    /// Their orders are at an exchange that is left. Those on their way count for none of the later ones.
+    pub(super) fn forget(&mut self) {
+        self.all.clear();
+        self.of_operators.clear();
     }
 
     /// The exchange has begun another session, and numbers start again.

@@ -364,7 +364,7 @@ impl UpstreamSession {
         (self.known.name, self.known.next, self.known.replay_until) = (session, next, 0);
         self.known.joining = Joining::after(next, heard);
         self.forget_handed();
-        self.cancels = OwnCancels::default();
+        self.cancels.forget();
         self.outstanding = OutstandingOrders::new(1, self.outstanding.limits());
     }
 

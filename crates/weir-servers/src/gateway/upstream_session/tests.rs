@@ -11,7 +11,7 @@ use weir_trading::Origin;
 use super::{outgoing::CANCEL_FRAME_BYTES, *};
 use crate::{
     gateway::{
-        commands::Cancels,
+        kill_switch::Cancels,
         outstanding::{OutstandingLimits, append_cancel},
         test_messages::{accepted, enter},
         unsolicited_cancels::Expiry,
