@@ -151,6 +151,8 @@ struct Found {
     entries: Vec<Entry>,
     /// The journal and the number of the previous record.
     before: Option<(u16, u64)>,
+    /// There is a record of it.
+    is_recorded: bool,
 }
 
 /// The state recovered from the journals.
@@ -330,7 +332,9 @@ impl Recovery {
             records::SEQUENCED => {
                 let found = records::sequenced(record.payload).ok_or_else(malformed)?;
                 let Some(account) = self.account_named(names, &found.name)? else { return Ok(()) };
-                self.accounts[account.0 as usize].take_sequenced(&found, record.worker, position);
+                let account_found = &mut self.accounts[account.0 as usize];
+                account_found.is_recorded = true;
+                account_found.take_sequenced(&found, record.worker, position);
                 self.generation = self.generation.max(found.generation);
                 generation = found.generation;
                 RecordKind::Sequenced {
@@ -343,10 +347,12 @@ impl Recovery {
             records::INBOUND | records::REFUSED | records::SENT => {
                 let found = records::inbound(record.payload).ok_or_else(malformed)?;
                 let Some(account) = self.account_named(names, &found.name)? else { return Ok(()) };
+                let account_found = &mut self.accounts[account.0 as usize];
+                account_found.is_recorded = true;
                 if let (Some(b'O' | b'U'), Some(number)) =
                     (found.raw.first(), inbound_user_ref_num(found.raw))
                 {
-                    self.accounts[account.0 as usize].raise(number, found.generation);
+                    account_found.raise(number, found.generation);
                 }
                 let records::Inbound { upstream, raw, .. } = found;
                 generation = found.generation;

@@ -206,6 +206,10 @@ mod tests {
         journal.close().await;
     }
 
+    fn on<T>(future: impl Future<Output = T>) -> T {
+        Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it").block_on(future)
+    }
+
     /// The messages of the rare account, and the bytes read for them.
     async fn replay(folder: &Path) -> (Vec<u8>, u64) {
         let recovery: Result<Recovery, OrdersRecoverError> =
@@ -234,32 +238,29 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-replay-index-{}", std::process::id()));
         // Left over from an earlier run.
         let _ = std::fs::remove_dir_all(&folder);
-        Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it").block_on(async {
-            write(&folder).await;
-            let mut expected = Vec::new();
-            (1..=MESSAGES).for_each(|number| encode_frame(SEQUENCED, &number.to_le_bytes(), &mut expected));
-            let (whole, bytes_whole) = replay(&folder).await;
-            assert_eq!(whole, expected);
-            stream_index::write_missing(&folder, &mut BTreeSet::new());
-            let indexes = || {
-                let entries =
-                    std::fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("one").path());
-                entries
-                    .filter(|path| path.extension().is_some_and(|kind| kind == "index"))
-                    .collect::<Vec<_>>()
-            };
-            assert!(indexes().len() >= 3, "{:?}", indexes());
-            let (part, bytes_part) = replay(&folder).await;
-            assert_eq!(part, expected);
-            assert!(bytes_part < bytes_whole / 3, "{bytes_part} of {bytes_whole} bytes");
-            // One that is damaged, and one of another file.
-            let all = indexes();
-            std::fs::copy(&all[0], &all[1]).expect("it can be written");
-            let mut bytes = std::fs::read(&all[2]).expect("it is there");
-            bytes.truncate(40);
-            std::fs::write(&all[2], bytes).expect("it can be written");
-            assert_eq!(replay(&folder).await.0, expected);
-        });
+        // Each has its own runtime, which ends with every task.
+        let replay = || on(replay(&folder));
+        on(write(&folder));
+        let mut expected = Vec::new();
+        (1..=MESSAGES).for_each(|number| encode_frame(SEQUENCED, &number.to_le_bytes(), &mut expected));
+        let (whole, bytes_whole) = replay();
+        assert_eq!(whole, expected);
+        stream_index::write_missing(&folder, &mut BTreeSet::new());
+        let entries =
+            std::fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("one").path());
+        let mut indexes: Vec<_> =
+            entries.filter(|path| path.extension().is_some_and(|kind| kind == "index")).collect();
+        indexes.sort_unstable();
+        assert!(indexes.len() >= 3, "{indexes:?}");
+        let (part, bytes_part) = replay();
+        assert_eq!(part, expected);
+        assert!(bytes_part < bytes_whole / 3, "{bytes_part} of {bytes_whole} bytes");
+        // One that is damaged, and one of another file.
+        std::fs::copy(&indexes[0], &indexes[1]).expect("it can be written");
+        let mut bytes = std::fs::read(&indexes[2]).expect("it is there");
+        bytes.truncate(50);
+        std::fs::write(&indexes[2], bytes).expect("it can be written");
+        assert_eq!(replay().0, expected);
         std::fs::remove_dir_all(folder).expect("it is ours");
     }
 }

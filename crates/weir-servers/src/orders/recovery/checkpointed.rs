@@ -376,7 +376,6 @@ impl Recovery {
         }
         self.generation = fields.number().ok_or_else(malformed)?;
         self.records = fields.number().ok_or_else(malformed)?;
-        let none = Found { restarts: !self.numbers_go_on, ..Found::default() };
         let count = fields.count(1).ok_or_else(malformed)?;
         let mut accounts = Vec::with_capacity(count);
         for _ in 0..count {
@@ -389,7 +388,7 @@ impl Recovery {
             let found = Found::load(self.numbers_go_on, fields).ok_or_else(malformed)?;
             let is_configured = names.known.contains_key(&name.folded());
             // An account without records is not one that was removed.
-            let account = match is_configured || found != none {
+            let account = match is_configured || found.is_recorded {
                 true => self.account_named(names, &name)?,
                 false => None,
             };
@@ -415,7 +414,9 @@ impl Found {
             restarts: _,
             entries,
             before,
+            is_recorded,
         } = self;
+        fields.flag(*is_recorded);
         fields.number(account.sequence);
         fields.number(account.user_ref_num);
         fields.number(*generation);
@@ -463,6 +464,7 @@ impl Found {
             restarts: !numbers_go_on,
             entries,
             before,
+            is_recorded,
         })
     }
 }

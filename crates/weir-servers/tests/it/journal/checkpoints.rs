@@ -8,7 +8,7 @@ use weir_servers::journal::{
     finished_segments, read_segment, record, recover_from,
 };
 
-use super::{Entry, Folder, WORKER, append, on, open, recover, write};
+use super::{Entry, Folder, WORKER, append, on, open, recover};
 use crate::random::{self, Random};
 
 fn at(folder: &Path, entry: &Entry) -> Checkpoint {
@@ -35,10 +35,19 @@ fn behind(folder: &Path, checkpoint: &Checkpoint) -> Result<(Vec<Entry>, Recover
 
 /// Records of random lengths in several segments, in batches of one to three.
 fn log(folder: &Folder, random: &mut Random) -> Vec<Entry> {
-    let batches: Vec<Vec<Vec<u8>>> = (0..20)
-        .map(|_| (0..1 + random.below(3)).map(|_| vec![7; random.below(600) as usize]).collect())
-        .collect();
-    write(folder, Level::Os, &batches)
+    on(Driver::Poll, async {
+        let journal = open(folder, Level::Os).await;
+        let mut entries = Vec::new();
+        for _ in 0..20 {
+            for _ in 0..1 + random.below(3) {
+                entries.push(append(&journal, &vec![7; random.below(600) as usize]));
+            }
+            journal.committed(journal.last()).await.expect("the disk works");
+        }
+        journal.close().await;
+        entries
+    })
+    .expect("poll runs everywhere")
 }
 
 fn flip(path: &Path, byte: usize) {
