@@ -18,6 +18,7 @@ use crate::{
     gather::Gather,
     littles_law::littles_law,
     outcome::{MissedStarts, WorkerOutcomes},
+    recorder::FirstFailure,
     spec::{Arrivals, LoadSpec},
     window_readings::ThreadTimes,
 };
@@ -83,7 +84,6 @@ pub(crate) fn build(
     };
     let started = u64::try_from(gather.window.started).unwrap_or(0);
     let messages_whole_run: u64 = workers.iter().map(|end| end.completed).sum();
-    let first = outcomes.first_failure();
     let (share, messages) = (measured.share, gather.window.messages);
     let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
@@ -108,8 +108,7 @@ pub(crate) fn build(
         bytes_verified: gather.window.bytes,
         failures,
         error_share: error_share(failures.errors() + missed.overdue, messages_whole_run),
-        failure_first: first
-            .map(|first| FailureSample { class: first.class.name().into(), text: first.text.clone() }),
+        failure_first: outcomes.first_failure().map(sample),
         littles_law: littles_law(area, window_ns, messages, service.ns_mean),
         response,
         response_at_least,
@@ -130,6 +129,10 @@ pub(crate) fn build(
     };
     spec.protocol.0.add_section(&mut report, spec, gather, outcomes);
     report
+}
+
+fn sample(first: &FirstFailure) -> FailureSample {
+    FailureSample { class: first.class.name().into(), text: first.text.clone() }
 }
 
 fn rate_per_second(spec: &LoadSpec, share: WorkerShare) -> Option<f64> {

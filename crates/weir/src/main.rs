@@ -12,6 +12,7 @@ mod hanging;
 mod help;
 mod language;
 mod load;
+mod load_hosts;
 mod load_text;
 mod orphans;
 mod output;
@@ -19,6 +20,7 @@ mod protocol;
 mod renamed;
 mod request_mix;
 mod serve;
+mod shipped;
 mod signals;
 
 use args::{Arguments, Command};
@@ -54,6 +56,7 @@ fn main() -> std::process::ExitCode {
         Command::History(history) => command::history::run(history),
         Command::Dashboard(dashboard) => command::dashboard::run(dashboard),
         Command::LoadSlices => command::load_slices::run(),
+        Command::LoadPart => command::load_part::run(),
         Command::Agent(agent) => command::agent::run(agent),
         Command::Completions(completions) => command::manual::completions(completions),
         Command::Man(man) => command::manual::man(man),
