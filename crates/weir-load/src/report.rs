@@ -9,7 +9,7 @@ use weir_record::{
     load::{
         GENERATOR_BUSY_MAX, LoadReport,
         merge::error_share,
-        parts::{LoadPart, WorkerShare},
+        parts::{LoadPart, WorkerShare, dealt},
     },
     window::ObservedWindow,
 };
@@ -155,12 +155,6 @@ fn messages_asked(spec: &LoadSpec, share: WorkerShare) -> Option<u64> {
         Some(each) => each.saturating_mul(share.part_of(spec.connections).into()),
         None => (share.first..share.first + share.workers).map(|worker| dealt(all, worker, share.all)).sum(),
     })
-}
-
-/// The part of a worker in a total that is dealt in turn.
-pub(crate) fn dealt(total: u64, worker: u32, workers: u32) -> u64 {
-    let workers = u64::from(workers);
-    total / workers + u64::from(u64::from(worker) < total % workers)
 }
 
 /// Whether the generator was the limit. Missed starts alone do not show it: if every connection waits for the server,

@@ -13,7 +13,7 @@ use crate::{
     engine,
     exit::{Exit, UsageError},
     flags::{Arrivals, LoadShared, MaxErrors, Settings},
-    language, load_hosts,
+    language,
     load_text::{self, Unit, columns, failures, scaled_or_none},
     output, signals,
 };
@@ -89,26 +89,31 @@ pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
     let language = language::chosen(shared.lang.as_deref())?;
-    let (report, ending, sink) = if shared.hosts.is_empty() {
-        let mut spec = load.spec(Place::Here)?;
-        check(&mut spec, shared)?;
-        let sink = load.open()?;
-        let (report, ending) = carry_out(&spec, load, settings, language)?;
-        (report, ending, sink)
-    } else {
-        load_hosts::run(load, settings, language)?
-    };
+    let mut spec = load.spec(Place::Here)?;
+    check(&mut spec, shared)?;
+    let sink = load.open()?;
+    let (report, ending) = carry_out(&spec, load, settings, language)?;
+    finish(load, (&report, ending), sink, language)
+}
+
+/// Prints the report of a load, writes its other outputs, and chooses the exit code.
+pub(crate) fn finish(
+    load: &dyn LoadCommand,
+    (report, ending): (&LoadReport, Ending),
+    sink: Option<Sink>,
+    language: Language,
+) -> Result<Exit> {
+    let shared = load.shared();
     let text = if shared.json {
-        serde_json::to_string(&report)?
+        serde_json::to_string(report)?
     } else {
         let columns = columns(output::width_columns());
-        load.table(&report, columns, language)
-            + &load_text::generators(&report, load.unit(), columns, language)
+        load.table(report, columns, language) + &load_text::generators(report, load.unit(), columns, language)
     };
     output::print(&text)?;
-    let exit = conclude(&report, ending, load);
+    let exit = conclude(report, ending, load);
     // Last, so that a full disk costs the file and not the report.
-    sink.map_or(Ok(()), |sink| sink(&report))?;
+    sink.map_or(Ok(()), |sink| sink(report))?;
     Ok(exit)
 }
 

@@ -1,11 +1,6 @@
 //! `weir load ... --host a,b`: the load comes from generators on other hosts, and this process is their coordinator.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use std::{collections::BTreeMap, fmt::Write, sync::atomic::Ordering, time::Instant};
 
 use anyhow::{Context, Result};
 use weir_engine::net::Address;
@@ -23,9 +18,10 @@ use weir_record::load::{
 use weir_report::Language;
 
 use crate::{
-    exit::UsageError,
+    exit::{Exit, UsageError},
     flags::{LoadShared, Settings},
-    load::{self, Ending, LoadCommand, Place, Sink},
+    language,
+    load::{self, Ending, LoadCommand, Place},
     load_text::Unit,
     output, shipped, signals,
 };
@@ -34,12 +30,9 @@ use crate::{
 const HOST: &str = "{host}";
 
 /// Runs a load from other hosts until its end or a signal.
-pub(crate) fn run(
-    load: &dyn LoadCommand,
-    settings: &Settings,
-    language: Language,
-) -> Result<(LoadReport, Ending, Option<Sink>)> {
+pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
+    let language = language::chosen(shared.lang.as_deref())?;
     let ways = ways(&shared.hosts, shared.rsh.as_deref()).map_err(UsageError)?;
     if let Some(reason) = obstacle(load) {
         return Err(UsageError(reason).into());
@@ -54,11 +47,8 @@ pub(crate) fn run(
         Shown { is_quiet: shared.json, unit: load.unit(), language, told: Instant::now(), messages: 0 };
     let report = spread_load(&ways, &own, &asked, &mut shown, &stop).map_err(of_generator)?;
     let report = LoadReport { settings: settings.clone(), ..report };
-    Ok((report, ending(&stop), sink))
-}
-
-fn ending(stop: &AtomicBool) -> Ending {
-    if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete }
+    let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
+    load::finish(load, (&report, ending), sink, language)
 }
 
 /// How each host is reached.

@@ -45,7 +45,10 @@ fn main() -> std::process::ExitCode {
         Command::LaunchRuns => command::launch_runs::run(),
         Command::Doctor(doctor) => command::doctor::run(doctor),
         Command::Serve(serve) => serve.run(),
-        Command::Load(load) => load::run(load.command(), &flags::settings_of(&command, &matches)),
+        Command::Load(load) => {
+            let run = if load.command().shared().hosts.is_empty() { load::run } else { load_hosts::run };
+            run(load.command(), &flags::settings_of(&command, &matches))
+        }
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Observe(observe) => command::observe::run(observe),

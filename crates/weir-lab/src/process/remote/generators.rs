@@ -183,7 +183,7 @@ impl Generators {
 
     /// Asks all of them at once, and waits for all answers.
     fn ask_all(&mut self, questions: Vec<Question>) -> Result<Vec<Answer>, GeneratorError> {
-        // An interruption has an order of its own; an answer is short.
+        // An interruption is an order too, and an answer is short.
         let never = AtomicBool::new(false);
         let limits = Limits::new(ANSWER_MAX, &never);
         let mut wait = Wait::new(limits, Instant::now());

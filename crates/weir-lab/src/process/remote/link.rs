@@ -54,7 +54,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Of a session that runs for long.
+    /// For a session that runs for long.
     const USUAL: Self = Self { shell: SHELL_MAX, end_early: END_MAX, end: END_MAX };
 }
 
