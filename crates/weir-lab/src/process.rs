@@ -66,8 +66,8 @@ use hosted::{HostedRound, Runs, ServersStarted, Serving};
 use programs::{Found, Lookup};
 use remote::Prepared;
 pub use remote::{
-    Agent, AgentError, Facts, OwnProgram, RemoteHost, StudyThere, Transport, TransportError, WholeEnd,
-    WholeStudy,
+    Agent, AgentError, Facts, GeneratorError, OwnProgram, RemoteHost, SpreadLoad, SpreadObserver,
+    SpreadProgress, StudyThere, Transport, TransportError, WholeEnd, WholeStudy, spread_load,
 };
 use running::RunningServers;
 use server::{LOOPBACK, NoServer, Place, Server, explain};

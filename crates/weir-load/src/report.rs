@@ -9,7 +9,7 @@ use weir_record::{
     load::{
         GENERATOR_BUSY_MAX, LoadReport,
         merge::error_share,
-        parts::{LoadPart, WorkerShare},
+        parts::{LoadPart, WorkerShare, dealt},
     },
     window::ObservedWindow,
 };
@@ -18,6 +18,7 @@ use crate::{
     gather::Gather,
     littles_law::littles_law,
     outcome::{MissedStarts, WorkerOutcomes},
+    recorder::FirstFailure,
     spec::{Arrivals, LoadSpec},
     window_readings::ThreadTimes,
 };
@@ -83,7 +84,6 @@ pub(crate) fn build(
     };
     let started = u64::try_from(gather.window.started).unwrap_or(0);
     let messages_whole_run: u64 = workers.iter().map(|end| end.completed).sum();
-    let first = outcomes.first_failure();
     let (share, messages) = (measured.share, gather.window.messages);
     let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
@@ -108,8 +108,7 @@ pub(crate) fn build(
         bytes_verified: gather.window.bytes,
         failures,
         error_share: error_share(failures.errors() + missed.overdue, messages_whole_run),
-        failure_first: first
-            .map(|first| FailureSample { class: first.class.name().into(), text: first.text.clone() }),
+        failure_first: outcomes.first_failure().map(sample),
         littles_law: littles_law(area, window_ns, messages, service.ns_mean),
         response,
         response_at_least,
@@ -132,6 +131,10 @@ pub(crate) fn build(
     report
 }
 
+fn sample(first: &FirstFailure) -> FailureSample {
+    FailureSample { class: first.class.name().into(), text: first.text.clone() }
+}
+
 fn rate_per_second(spec: &LoadSpec, share: WorkerShare) -> Option<f64> {
     match spec.arrivals {
         Arrivals::Closed { .. } => None,
@@ -152,12 +155,6 @@ fn messages_asked(spec: &LoadSpec, share: WorkerShare) -> Option<u64> {
         Some(each) => each.saturating_mul(share.part_of(spec.connections).into()),
         None => (share.first..share.first + share.workers).map(|worker| dealt(all, worker, share.all)).sum(),
     })
-}
-
-/// The part of a worker in a total that is dealt in turn.
-pub(crate) fn dealt(total: u64, worker: u32, workers: u32) -> u64 {
-    let workers = u64::from(workers);
-    total / workers + u64::from(u64::from(worker) < total % workers)
 }
 
 /// Whether the generator was the limit. Missed starts alone do not show it: if every connection waits for the server,

@@ -21,7 +21,7 @@ use weir_engine::{
     time::{Instant, monotonic, now, sleep, sleep_until},
     try_spawn,
 };
-use weir_record::failure::FailureCounts;
+use weir_record::{failure::FailureCounts, load::parts::dealt};
 use weir_sys::clock::thread_cpu_ns;
 
 use crate::{
@@ -36,7 +36,6 @@ use crate::{
     outcome::{Common, Outcome},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     recorder::{FirstFailure, Outbox, Recorder, WindowBounds},
-    report::dealt,
     spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
     virtual_user::{Trigger, VirtualUser},

@@ -1,7 +1,5 @@
 //! What a load run of HTTP measured besides what every load run measures.
 
-mod rows;
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -11,8 +9,6 @@ use crate::{
     failure::{FailureCounts, FailureSample},
     latency::LatencySummary,
 };
-
-pub use rows::too_short;
 
 /// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,6 +2,7 @@
 
 pub mod merge;
 pub mod parts;
+mod rows;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ use crate::{
     storage_trial::StorageTrial,
     window::ObservedWindow,
 };
+
+pub use rows::too_short;
 
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

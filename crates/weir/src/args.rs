@@ -110,6 +110,9 @@ pub(crate) enum Command {
     /// Load several servers in turn for the laboratory
     #[command(hide = true)]
     LoadSlices,
+    /// Run one of several generators of a load
+    #[command(hide = true)]
+    LoadPart,
     /// Run servers for a laboratory on another host
     #[command(hide = true)]
     Agent(Agent),

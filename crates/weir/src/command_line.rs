@@ -77,7 +77,19 @@ fn without_language(words: &[String]) -> Vec<String> {
 }
 
 /// Flags of other tools, or likely guesses: the command, the flag, its equivalent here.
-const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
+const HABITS: [(&str, &[&str], [&str; 3]); 11] = [
+    (
+        "study",
+        &["--load-host", "--load-hosts", "--host"],
+        [
+            "a study has one generator, on the machine where you type: the servers' clocks are read when that one has \
+             nothing in flight. --server-host moves the servers; weir load ... --host a,b loads from several hosts",
+            "실험의 부하 생성기는 명령을 실행하는 머신에 하나만 있습니다. 그 생성기의 요청이 모두 끝났을 때 서버의 시계를 읽기 때문입니다. 서버는 --server-host로 \
+             옮기고, 여러 호스트에서 주는 부하는 weir load ... --host a,b를 쓰십시오",
+            "实验只有一个负载生成器，位于运行命令的机器上：它没有在途请求时才读取服务器的时钟。移动服务器用 --server-host；从多台主机产生负载用 weir load ... --host \
+             a,b",
+        ],
+    ),
     (
         "study",
         &["-c", "--connections"],
@@ -450,6 +462,7 @@ mod tests {
         for (line, there) in [
             ("study quick --connections 5", "--levels connections=100"),
             ("study quick -c 5", "--levels connections=100"),
+            ("study quick --load-host a,b", "weir load ... --host a,b"),
             ("study quick --duration 10s", "--time 5min"),
             ("study quick --runs=3", "--repeat N"),
             ("export results --json", "--format summary"),

@@ -1,6 +1,6 @@
 //! `weir load`: the common part of all loads, from the flags to the exit code.
 
-use std::{io, net::TcpStream, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, io, net::TcpStream, sync::atomic::Ordering, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use weir_engine::{Driver, DriverChoice, net::Address};
@@ -23,12 +23,27 @@ use crate::{
 pub(crate) const PACER_SPIN: Duration = Duration::from_micros(60);
 
 /// The parts of `weir load` that depend on the protocol.
-pub(crate) trait LoadCommand {
+pub(crate) trait LoadCommand: Sync {
     /// The flags that every load has.
     fn shared(&self) -> &LoadShared;
 
-    /// The complete request.
-    fn spec(&self) -> Result<LoadSpec>;
+    /// The complete request of a load at this place.
+    fn spec(&self, place: Place) -> Result<LoadSpec>;
+
+    /// Why generators on other hosts cannot carry it out, if they cannot.
+    fn obstacle_elsewhere(&self) -> Option<String> {
+        None
+    }
+
+    /// Files that its words name, for generators on other hosts, by path as it is typed.
+    fn files(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Words that generators on other hosts need beside those that were typed.
+    fn words_elsewhere(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The unit that is counted.
     fn unit(&self) -> Unit {
@@ -56,31 +71,55 @@ pub(crate) trait LoadCommand {
     }
 }
 
+/// Where a load comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// This machine.
+    Here,
+    /// Other hosts: what names mean there is not known here.
+    Elsewhere,
+}
+
+/// The target of a load whose name only its generators can resolve. RFC 5737 reserves the address.
+pub(crate) const UNRESOLVED: &str = "192.0.2.1:1";
+
 /// The outputs of a report beside standard output.
 pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 
 pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
     let language = language::chosen(shared.lang.as_deref())?;
-    let mut spec = load.spec()?;
+    let mut spec = load.spec(Place::Here)?;
     check(&mut spec, shared)?;
     let sink = load.open()?;
     let (report, ending) = carry_out(&spec, load, settings, language)?;
+    finish(load, (&report, ending), sink, language)
+}
+
+/// Prints the report of a load, writes its other outputs, and chooses the exit code.
+pub(crate) fn finish(
+    load: &dyn LoadCommand,
+    (report, ending): (&LoadReport, Ending),
+    sink: Option<Sink>,
+    language: Language,
+) -> Result<Exit> {
+    let shared = load.shared();
     let text = if shared.json {
-        serde_json::to_string(&report)?
+        serde_json::to_string(report)?
     } else {
-        load.table(&report, columns(output::width_columns()), language)
+        let columns = columns(output::width_columns());
+        load.table(report, columns, language) + &load_text::generators(report, load.unit(), columns, language)
     };
     output::print(&text)?;
-    let exit = conclude(&report, ending, load);
+    let exit = conclude(report, ending, load);
     // Last, so that a full disk costs the file and not the report.
-    sink.map_or(Ok(()), |sink| sink(&report))?;
+    sink.map_or(Ok(()), |sink| sink(report))?;
     Ok(exit)
 }
 
 /// The end of a run that has a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     Complete,
     /// By a signal.
     Interrupted,
@@ -100,13 +139,18 @@ fn carry_out(
             output::tell(&line(&progress, load.unit(), language));
         }
     };
-    let report = weir_load::run(spec, &mut show, &stop).map_err(|error| match error {
-        LoadError::Invalid { field, reason } => UsageError(load.refusal(field, reason)).into(),
-        other => anyhow::Error::new(other),
-    })?;
+    let report = weir_load::run(spec, &mut show, &stop).map_err(|error| refused(load, error))?;
     let report = LoadReport { settings: settings.clone(), ..report };
     let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
     Ok((report, ending))
+}
+
+/// An error of a load, with the flag that gave an invalid value.
+pub(crate) fn refused(load: &dyn LoadCommand, error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Invalid { field, reason } => UsageError(load.refusal(field, reason)).into(),
+        other => other.into(),
+    }
 }
 
 /// Chooses the exit code of a run that was reported, and prints the reason for any code but success.
@@ -165,7 +209,7 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> 
 /// The specification of a load, from the common flags and those of its protocol; `flag` gave the target, and `messages`
 /// is the number of a counted run.
 pub(crate) fn spec(
-    shared: &LoadShared,
+    (shared, place): (&LoadShared, Place),
     protocol: Protocol,
     flag: &str,
     target: &str,
@@ -182,15 +226,14 @@ pub(crate) fn spec(
     // A counted run measures all its messages, so there is no warm-up.
     let warmup = if messages.is_some() { "0s" } else { &shared.warmup_max };
     let connect_timeout = engine::time("--connect-timeout", &shared.connect_timeout)?;
-    let addresses = engine::addresses(flag, target)?;
-    let (chosen, others) = reachable(&addresses, target, |address| probe(address, connect_timeout))?;
-    if others && !shared.json {
-        output::tell(&format!(
-            "{target}: the load goes to {chosen}, the first of its addresses that answers"
-        ));
-    }
+    let target = match place {
+        Place::Here => resolved(shared, flag, target, connect_timeout)?,
+        Place::Elsewhere => {
+            target.parse::<Address>().map_or(UNRESOLVED.to_owned(), |address| address.to_string())
+        }
+    };
     Ok(LoadSpec {
-        target: chosen.to_string(),
+        target,
         connections: shared.connections,
         idle_connections: shared.idle_connections,
         depth: shared.depth,
@@ -210,6 +253,18 @@ pub(crate) fn spec(
         observe_stats: shared.observe_stats.clone(),
         protocol,
     })
+}
+
+/// The address of a target as this machine resolves it.
+fn resolved(shared: &LoadShared, flag: &str, target: &str, connect_timeout: Duration) -> Result<String> {
+    let addresses = engine::addresses(flag, target)?;
+    let (chosen, others) = reachable(&addresses, target, |address| probe(address, connect_timeout))?;
+    if others && !shared.json {
+        output::tell(&format!(
+            "{target}: the load goes to {chosen}, the first of its addresses that answers"
+        ));
+    }
+    Ok(chosen.to_string())
 }
 
 /// The first of a host's addresses that accepts a connection, and whether there are others. With one address the run
@@ -286,7 +341,7 @@ pub(crate) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
 /// Descriptors that select(2) can name (`FD_SETSIZE`).
 const SELECT_DESCRIPTORS: u64 = 1024;
 
-fn line(progress: &Progress, unit: Unit, language: Language) -> String {
+pub(crate) fn line(progress: &Progress, unit: Unit, language: Language) -> String {
     let phases = [
         language.choose(["connecting", "연결 중", "建立连接"]),
         language.choose(["warming up", "예열", "预热"]),

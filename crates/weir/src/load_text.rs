@@ -3,7 +3,11 @@
 
 use std::fmt::Display;
 
-use weir_record::{failure::FailureCounts, latency::LatencySummary, load::LoadReport};
+use weir_record::{
+    failure::FailureCounts,
+    latency::LatencySummary,
+    load::{GeneratorPart, Generators, LoadReport},
+};
 use weir_report::{Language, keep_together, localized, pad_end, pad_start, spaced};
 
 /// The column of a row's text, after its name.
@@ -434,6 +438,40 @@ pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) ->
     };
     let text = format!("{:.0} {}{bound}", report.throughput_per_second, unit.rate(language));
     row(language, ["throughput", "처리량", "吞吐量"], text)
+}
+
+/// The rows of generators on other hosts, each with what it measured alone; empty without them.
+pub(crate) fn generators(report: &LoadReport, unit: Unit, columns: usize, language: Language) -> String {
+    let Some(Generators { skew_ns, parts }) = &report.generators else { return String::new() };
+    let (count, skew) = (parts.len(), scaled(*skew_ns as f64));
+    let all = localized!(
+        language,
+        "{count}; their windows opened within {skew} of each other",
+        "{count}대, 측정 구간 시작 시각의 차이 최대 {skew}",
+        "{count} 台；测量窗口的开始时间相差不超过 {skew}",
+    );
+    let mut rows = vec![row(language, ["hosts", "호스트", "主机"], all)];
+    for GeneratorPart { host, report } in parts {
+        let bound = match report.generator_bound {
+            true => language.choose([
+                ", the limit: it fell behind",
+                ", 이 호스트의 부하 생성기가 한계",
+                "，该主机的负载生成器是瓶颈",
+            ]),
+            false => "",
+        };
+        let (rate, unit) = (report.throughput_per_second, unit.rate(language));
+        let (busy, times) = (report.generator_busy_max * 100.0, latency(&report.response, language));
+        let errors = failures(report, language);
+        let text = localized!(
+            language,
+            "{rate:.0} {unit}; {times}; failures: {errors}; busiest thread {busy:.0} %{bound}",
+            "{rate:.0} {unit}; {times}; 실패: {errors}; 가장 바쁜 스레드 {busy:.0} %{bound}",
+            "{rate:.0} {unit}；{times}；失败：{errors}；最忙线程 {busy:.0} %{bound}",
+        );
+        rows.push(format!("{} {text}", pad_end(host, INDENT - 1)));
+    }
+    format!("\n{}", fit(rows, columns).join("\n"))
 }
 
 /// The report for people, for messages without a protocol-specific part.

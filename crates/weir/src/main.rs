@@ -12,6 +12,7 @@ mod hanging;
 mod help;
 mod language;
 mod load;
+mod load_hosts;
 mod load_text;
 mod orphans;
 mod output;
@@ -19,6 +20,7 @@ mod protocol;
 mod renamed;
 mod request_mix;
 mod serve;
+mod shipped;
 mod signals;
 
 use args::{Arguments, Command};
@@ -43,7 +45,10 @@ fn main() -> std::process::ExitCode {
         Command::LaunchRuns => command::launch_runs::run(),
         Command::Doctor(doctor) => command::doctor::run(doctor),
         Command::Serve(serve) => serve.run(),
-        Command::Load(load) => load::run(load.command(), &flags::settings_of(&command, &matches)),
+        Command::Load(load) => {
+            let run = if load.command().shared().hosts.is_empty() { load::run } else { load_hosts::run };
+            run(load.command(), &flags::settings_of(&command, &matches))
+        }
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Observe(observe) => command::observe::run(observe),
@@ -54,6 +59,7 @@ fn main() -> std::process::ExitCode {
         Command::History(history) => command::history::run(history),
         Command::Dashboard(dashboard) => command::dashboard::run(dashboard),
         Command::LoadSlices => command::load_slices::run(),
+        Command::LoadPart => command::load_part::run(),
         Command::Agent(agent) => command::agent::run(agent),
         Command::Completions(completions) => command::manual::completions(completions),
         Command::Man(man) => command::manual::man(man),

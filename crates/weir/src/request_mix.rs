@@ -8,10 +8,13 @@ use weir_load::{ExpectedContent, HttpUrl, OwnRequest};
 use weir_record::http::{MixedRequest, RequestMix};
 use weir_report::localized;
 
-use crate::{exit::UsageError, language};
+use crate::{exit::UsageError, language, shipped};
 
 /// Reads a file of requests, with the files of bodies that it names.
 pub(crate) fn read(path: &Path) -> Result<RequestMix> {
+    if let Some(mix) = shipped::find(path) {
+        return Ok(serde_json::from_slice(mix)?);
+    }
     let language = language::of_command_line();
     let text = fs::read_to_string(path).map_err(|error| {
         let path = path.display();

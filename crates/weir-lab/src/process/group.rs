@@ -88,6 +88,8 @@ pub(crate) struct Group {
     stdin: Option<ChildStdin>,
     pub(crate) stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
+    /// It was waited for after the end of its input.
+    has_hung_up: bool,
     reaped: Option<ExitStatus>,
 }
 
@@ -107,7 +109,7 @@ impl Group {
         let stdout = Pipe::new(stdout, Keep::First, STDOUT_BYTES_MAX)?;
         let stderr = Pipe::new(stderr, Keep::Last, STDERR_BYTES_MAX)?;
         let stdin = child.stdin.take();
-        Ok(Self { child, pid, stdin, stdout, stderr, reaped: None })
+        Ok(Self { child, pid, stdin, stdout, stderr, has_hung_up: false, reaped: None })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -151,12 +153,17 @@ impl Group {
         said
     }
 
-    /// Closes its input, and waits at most this long until it has ended by itself. Nothing happens if its input was
-    /// closed before.
+    /// Closes its input, and waits at most this long until it has ended by itself. Nothing happens the second time.
     pub(crate) fn hang_up(&mut self, longest: Duration) {
-        if self.stdin.take().is_some() {
+        if !std::mem::replace(&mut self.has_hung_up, true) {
+            self.stdin = None;
             self.wait(longest);
         }
+    }
+
+    /// Closes its input without a wait. [`Self::end`] ends it.
+    pub(crate) fn close_input(&mut self) {
+        self.stdin = None;
     }
 
     /// Takes the next line of its output, after waiting for at most a tick.

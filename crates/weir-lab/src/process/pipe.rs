@@ -125,6 +125,17 @@ pub(crate) fn wait_readable<A: AsFd, B: AsFd>(one: &Pipe<A>, other: &Pipe<B>, lo
     }
 }
 
+/// Waits until one of several pipes has output, or the time is over. Signals end the wait early.
+pub(crate) fn wait_any<S: AsFd>(pipes: &[&Pipe<S>], longest: Duration) {
+    let sources = pipes.iter().filter_map(|pipe| pipe.source.as_ref());
+    let mut ends: Vec<PollFd<'_>> = sources.map(|source| PollFd::new(source, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(longest).ok();
+    if !matches!(poll(&mut ends, timeout.as_ref()), Ok(_) | Err(Errno::INTR)) {
+        // The kernel is out of memory, so only the time can be waited for.
+        std::thread::park_timeout(longest);
+    }
+}
+
 /// Waits until a pipe accepts bytes, or the time is over. Signals end the wait early.
 pub(crate) fn wait_writable(end: &impl AsFd, longest: Duration) {
     let mut ends = [PollFd::new(end, PollFlags::OUT)];

@@ -30,6 +30,9 @@
 //! the kernel kills Weir's own servers with it and supervisors end the foreign ones, as they do for a laboratory; its
 //! files are removed when the next agent begins. A lock lets one agent at a time work for a user on a host.
 //!
+//! Several hosts can load one target ([`load_run`]): each agent starts a generator as its child, hands orders to it and
+//! its answers on, and the coordinator here starts them together and merges what they measured ([`generators`]).
+//!
 //! A host can also run a whole study ([`whole`]), for a study of many machines: the agent starts it as its child, hands
 //! on its lines, and returns the bytes of its store.
 //!
@@ -42,15 +45,19 @@ mod bootstrap;
 mod codec;
 mod escape;
 mod fit;
+mod generators;
 mod host;
 mod link;
+mod load_run;
 mod transport;
 mod wait;
 mod whole;
 
 pub use agent::{Agent, AgentError, Facts};
+pub use generators::GeneratorError;
 pub use host::RemoteHost;
 pub use link::OwnProgram;
+pub use load_run::{SpreadLoad, SpreadObserver, SpreadProgress, spread_load};
 pub use transport::{Transport, TransportError};
 pub use whole::{StudyThere, WholeEnd, WholeStudy};
 

@@ -356,7 +356,10 @@ pub fn one_study_at_a_time_has_a_host() {
     let there = There::new("busy");
     let first = there.host(there.way());
     let refused = RemoteHost::connect(there.way(), &calm()).expect_err("it is taken").to_string();
-    assert!(refused.starts_with("there: another study uses this host: its agent is process "), "{refused}");
+    assert!(
+        refused.starts_with("there: another study or load uses this host: its agent is process "),
+        "{refused}"
+    );
     drop(first);
     drop(there.host(there.way()));
     there.expect_clean();

@@ -1,9 +1,9 @@
 //! The HTTP part of a report, from what was gathered. Pure.
 
 use weir_record::{
-    http::{HttpLoadReport, LoadRows, RequestOutcome, too_short},
+    http::{HttpLoadReport, LoadRows, RequestOutcome},
     latency::LatencySummary,
-    load::LoadReport,
+    load::{LoadReport, too_short},
 };
 
 use super::{

@@ -22,7 +22,7 @@ use crate::{
         spec::{ExpectedContent, HttpSpec, tests},
     },
     outcome::Outcome,
-    recorder::{FirstFailure, Interval, IntervalNotes, Leftover, PacedTimes, Section, WindowBounds},
+    recorder::{Interval, IntervalNotes, Leftover, PacedTimes, Section, WindowBounds},
     spec::Protocol,
 };
 

@@ -9,6 +9,7 @@ mod orders_broken;
 mod orders_host;
 mod orders_right;
 mod orders_servers;
+mod parts;
 mod right;
 mod servers;
 mod slices;

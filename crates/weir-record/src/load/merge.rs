@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use hdrhistogram::Histogram;
 use thiserror::Error;
 
-use super::{LittlesLaw, LoadReport, SecondRow, parts::LoadPart};
+use super::{LittlesLaw, LoadReport, SecondRow, parts::LoadPart, too_short};
 use crate::{
     failure::FailureCounts,
-    http::{HttpLoadReport, LoadRows, RequestOutcome, StatusCount, too_short},
+    http::{HttpLoadReport, LoadRows, RequestOutcome, StatusCount},
     latency::{HistogramError, LatencySummary, add_decoded, empty_histogram},
     orders::{MISMATCHES_MAX, OrdersLoadReport, ShareBalance},
 };

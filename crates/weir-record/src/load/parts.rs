@@ -46,6 +46,12 @@ impl WorkerShare {
     }
 }
 
+/// The part of a worker in a total that is dealt to all workers in turn.
+pub fn dealt(total: u64, worker: u32, workers: u32) -> u64 {
+    let workers = u64::from(workers.max(1));
+    total / workers + u64::from(u64::from(worker) < total % workers)
+}
+
 /// The first line that a generator reads: what it is to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartSetup {
@@ -266,12 +272,11 @@ mod tests {
             total in 0_u32..1000,
         ) {
             let shares: Vec<WorkerShare> = WorkerShare::of_each(generators, workers).collect();
-            let dealt = |share: &WorkerShare| {
-                (share.first..share.first + share.workers)
-                    .map(|worker| total / share.all + u32::from(worker < total % share.all))
-                    .sum::<u32>()
+            let of_workers = |share: &WorkerShare| {
+                let workers = share.first..share.first + share.workers;
+                workers.map(|worker| dealt(total.into(), worker, share.all)).sum::<u64>()
             };
-            prop_assert!(shares.iter().all(|share| share.part_of(total) == dealt(share)));
+            prop_assert!(shares.iter().all(|share| u64::from(share.part_of(total)) == of_workers(share)));
             prop_assert_eq!(shares.iter().map(|share| share.part_of(total)).sum::<u32>(), total);
         }
 

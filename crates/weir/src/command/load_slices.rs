@@ -56,7 +56,7 @@ fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
             return Err(usage(format!("{words:?} is no load")));
         };
         let load = load.command();
-        let mut spec = load.spec()?;
+        let mut spec = load.spec(load::Place::Here)?;
         match specs.first() {
             Some(first) => spec.engine.clone_from(&first.engine),
             None => load::check(&mut spec, load.shared())?,

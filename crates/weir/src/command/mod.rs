@@ -15,6 +15,7 @@ pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod launch_runs;
+pub(crate) mod load_part;
 pub(crate) mod load_slices;
 pub(crate) mod manual;
 pub(crate) mod observe;

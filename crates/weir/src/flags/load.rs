@@ -108,6 +108,14 @@ pub(crate) struct LoadShared {
     /// Read the target's engine counters from this socket at both edges of the window
     #[arg(long, value_name = "@NAME")]
     pub(crate) observe_stats: Option<String>,
+    /// Load from these hosts instead of this machine, such as me@a,b: connections and rate are divided between them,
+    /// they start together, and the results are added exactly. ssh gets the names; weir is copied there once
+    #[arg(long = "host", value_delimiter = ',', value_name = "[USER@]HOST")]
+    pub(crate) hosts: Vec<String>,
+    /// Command that reaches the hosts instead of ssh, such as "ip netns exec {host}" or "docker exec -i {host}": it
+    /// runs its arguments there, and {host} in it is the host's name
+    #[arg(long, value_name = "COMMAND", requires = "hosts")]
+    pub(crate) rsh: Option<String>,
     /// Print the report as one line of JSON and no progress
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,7 +10,7 @@ use weir_servers::{echo, planted};
 use crate::{
     exit::Exit,
     flags::{LoadShared, ServeShared, size},
-    load::{self, LoadCommand},
+    load::{self, LoadCommand, Place},
     serve,
 };
 
@@ -112,8 +112,8 @@ impl LoadCommand for LoadEcho {
         &self.shared
     }
 
-    fn spec(&self) -> Result<LoadSpec> {
+    fn spec(&self, place: Place) -> Result<LoadSpec> {
         let echo = EchoSpec { message_bytes: self.message_bytes, connection_per_message: self.close };
-        load::spec(&self.shared, echo.into(), "--target", &self.target, self.messages)
+        load::spec((&self.shared, place), echo.into(), "--target", &self.target, self.messages)
     }
 }

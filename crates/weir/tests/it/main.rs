@@ -21,6 +21,7 @@ mod harness;
 mod history;
 mod interrupt;
 mod killed;
+mod load_hosts;
 mod load_http;
 mod load_orders;
 mod merge_request;

@@ -1,6 +1,6 @@
-//! `--server-host` and `--hosts` through a real sshd on this machine: with a private configuration, a private host key
-//! and a high port. A program `ssh` before the system's on the path adds a private configuration of the client, so that
-//! the words that Weir says to `ssh` are those of a user.
+//! `--server-host`, `--hosts` and the `--host` of a load through a real sshd on this machine: with a private
+//! configuration, a private host key and a high port. A program `ssh` before the system's on the path adds a private
+//! configuration of the client, so that the words that Weir says to `ssh` are those of a user.
 //!
 //! Skipped by name without `sshd`; `WEIR_REQUIRE_TOOLS=sshd` makes that a failure.
 
@@ -12,9 +12,12 @@ use std::{
     process::Command,
 };
 
+use weir_record::load::LoadReport;
+
 use super::{
     harness::{
-        Folder, Running, Said, TWO_ARMS, expect_refusal, folder, shell, shown, study_file, study_head, until,
+        Folder, Running, Said, Server, TWO_ARMS, expect_refusal, folder, shell, shown, study_file,
+        study_head, until,
     },
     observe_tools::free_port,
 };
@@ -126,6 +129,16 @@ fn a_study_runs_through_a_real_sshd() {
     assert_eq!(said.code, Some(11), "one run decides nothing: {}{}", said.stdout, said.stderr);
     assert!(said.stderr.contains("\nthere:     "), "{}", said.stderr);
     assert!(fleet.join("there/report.html").exists());
+    // A load from there, by the same program.
+    let server = Server::start(&["--driver", "epoll"]);
+    let load = format!("\"$WEIR\" load echo --target {} -c 2 -n 500 --json --host", server.address);
+    let said = daemon.beside(&format!("{load} there"));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let report: LoadReport = serde_json::from_str(&said.stdout).expect("one line of JSON");
+    let parts = report.generators.expect("it is elsewhere").parts;
+    assert_eq!((report.messages, parts.len(), parts[0].host.as_str()), (500, 1, "there"));
+    let said = daemon.beside(&format!("{load} there,closed"));
+    expect_refusal(&said, 13, &["closed: the way to it exited with status 255", "Permission denied"]);
     // A key that is not authorized.
     let nowhere = daemon.folder.join("nowhere");
     let said = daemon.beside(&format!("\"$WEIR\" study {file} --out {} {there} closed", shown(&nowhere)));

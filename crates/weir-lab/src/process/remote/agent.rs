@@ -1,6 +1,7 @@
 //! The agent, beside the servers: `weir agent --stdio`. It answers one question at a time, with the launcher that a
 //! study of one machine uses.
 
+mod part;
 mod whole;
 
 use std::{
@@ -101,7 +102,7 @@ pub struct Agent<'a> {
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// Another agent works for this user.
-    #[error("another study uses this host: {holder}")]
+    #[error("another study or load uses this host: {holder}")]
     Busy {
         /// What that agent wrote into its lock file.
         holder: String,
@@ -192,8 +193,16 @@ impl Agent<'_> {
                     (self.between_rounds)();
                     return ended;
                 }
+                Question::LoadPart(asked) => {
+                    let ended = part::run(&mut session, &self.weir, &asked, &self.interrupt);
+                    (self.between_rounds)();
+                    return ended;
+                }
                 Question::Step(_) => {
                     session.refuse("no round has begun")?;
+                }
+                Question::Part(_) => {
+                    session.refuse("no load has begun")?;
                 }
                 Question::Progress | Question::EndWhole | Question::StoreBytes(_) => {
                     session.refuse("no study has begun")?;
@@ -624,7 +633,7 @@ mod tests {
         let (answers, ended) = answers(&folder, |writer| ask(writer, 1, Question::Facts));
         assert!(ended.is_ok());
         let own = std::process::id();
-        let reason = format!("another study uses this host: its agent is process {own}");
+        let reason = format!("another study or load uses this host: its agent is process {own}");
         assert_eq!(answers[0].answer, Err(Refused::Environment(reason)));
         drop(held);
         assert!(WorkFolder::take(&folder, "5").is_ok());

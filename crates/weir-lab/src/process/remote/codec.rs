@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
-use weir_record::doctor::Diagnosis;
+use weir_record::{
+    doctor::Diagnosis,
+    load::parts::{PartAnswer, PartOrder, PartSetup},
+};
 
 use super::{
     Facts, Prepared, StudyAsked, escape,
@@ -56,6 +59,10 @@ pub(super) enum Question {
     EndWhole,
     /// Bytes of its store from this offset on.
     StoreBytes(u64),
+    /// Start a generator there, which is one of several.
+    LoadPart(Box<PartSetup>),
+    /// Give it an order.
+    Part(PartOrder),
 }
 
 /// The answer to the question of this number.
@@ -79,6 +86,7 @@ pub(super) enum Answer {
     Progress(Box<Progress>),
     /// In hexadecimal digits.
     StoreBytes(String),
+    Part(Box<Result<PartAnswer, PartEnded>>),
 }
 
 /// The servers of a round, and for each arm the files that it was started from, with their hashes.
@@ -86,6 +94,15 @@ pub(super) enum Answer {
 pub(crate) struct RoundStarted {
     pub(crate) servers: ServersStarted,
     pub(crate) programs: Vec<BTreeMap<String, String>>,
+}
+
+/// The end of a generator that has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PartEnded {
+    /// Exit code; `None` if a signal killed it or it did not answer.
+    pub(super) code: Option<i32>,
+    /// How it ended, with its last message.
+    pub(super) how: String,
 }
 
 /// Why an agent refuses a question. None of these concerns the connection.

@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     launch::LaunchError,
-    process::group::{Bond, Group},
+    process::{
+        group::{Bond, Group},
+        pipe::wait_any,
+    },
 };
 
 /// Longest time until the shell of the other host answers: connecting, authentication, jump hosts.
@@ -38,6 +41,22 @@ pub(super) const QUESTION_MAX: Duration = Duration::from_secs(30);
 /// Longest time from the end of its input until the transport has ended: the agent ends its servers first. An
 /// interrupted session waits that long once.
 const END_MAX: Duration = Duration::from_secs(10);
+
+/// How long a connection is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Until the shell of the other host answers.
+    pub(super) shell: Duration,
+    /// From the end of its input until the transport has ended, before an agent was there.
+    pub(super) end_early: Duration,
+    /// The same afterwards.
+    pub(super) end: Duration,
+}
+
+impl Patience {
+    /// For a session that runs for long.
+    const USUAL: Self = Self { shell: SHELL_MAX, end_early: END_MAX, end: END_MAX };
+}
 
 /// Most bytes of a login shell's output that are quoted.
 const NOISE_BYTES_MAX: usize = 400;
@@ -115,6 +134,8 @@ pub(super) struct Link {
     name: String,
     transport: Group,
     asked: u64,
+    /// Longest wait for its end.
+    end_max: Duration,
 }
 
 impl Link {
@@ -124,6 +145,16 @@ impl Link {
         own: &OwnProgram,
         interrupt: &AtomicBool,
     ) -> Result<Self, LaunchError> {
+        Self::open_within(way, own, Patience::USUAL, interrupt)
+    }
+
+    /// The same with other limits.
+    pub(super) fn open_within(
+        way: &Transport,
+        own: &OwnProgram,
+        patience: Patience,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, LaunchError> {
         let cannot = |what: String| LaunchError::Environment(format!("{way}: {what}"));
         let (program, words) =
             way.words.split_first().ok_or_else(|| cannot("there is no way to it".to_owned()))?;
@@ -131,16 +162,24 @@ impl Link {
         command.args(words).arg("sh");
         let transport = Group::start(&mut command, Bond::CleansUp)
             .map_err(|error| cannot(format!("cannot start {program}: {error}")))?;
-        let mut link = Self { name: way.name.clone(), transport, asked: 0 };
-        match link.begin(own, interrupt) {
-            Ok(()) => Ok(link),
+        let mut link = Self { name: way.name.clone(), transport, asked: 0, end_max: patience.end_early };
+        match link.begin(own, patience.shell, interrupt) {
+            Ok(()) => {
+                link.end_max = patience.end;
+                Ok(link)
+            }
             Err(unanswered) => Err(unanswered.of_host(&link.name)),
         }
     }
 
-    fn begin(&mut self, own: &OwnProgram, interrupt: &AtomicBool) -> Result<(), Unanswered> {
+    fn begin(
+        &mut self,
+        own: &OwnProgram,
+        shell_max: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Unanswered> {
         let script = bootstrap::script(&own.program, &own.session);
-        let mut wait = Wait::new(Limits::new(SHELL_MAX, interrupt), Instant::now());
+        let mut wait = Wait::new(Limits::new(shell_max, interrupt), Instant::now());
         self.say(script.as_bytes(), &mut wait)?;
         let Said::Found { system, machine, copy } = self.hear(&mut wait)? else {
             return Err(self.lost("its shell said something else than what machine it is".to_owned()));
@@ -150,8 +189,8 @@ impl Link {
         let here = (uname.sysname().to_string_lossy(), uname.machine().to_string_lossy());
         if (system.as_str(), machine.as_str()) != (&here.0, &here.1) {
             return refuse(format!(
-                "it is {system} on {machine}, and this weir is for {} on {}; run the study from a machine of that kind \
-                 with a weir built for it, or on that host itself",
+                "it is {system} on {machine}, and this weir is for {} on {}; name a host of that kind, or start from a \
+                 machine like it with a weir built for it",
                 here.0, here.1
             ));
         }
@@ -212,22 +251,67 @@ impl Link {
 
     /// Asks, and waits for the answer. An interruption closes the connection.
     pub(super) fn ask(&mut self, question: Question, limits: Limits<'_>) -> Result<Answer, Unanswered> {
+        let mut wait = Wait::new(limits, Instant::now());
+        self.send(question, &mut wait)?;
+        loop {
+            let line = self.line(&mut wait)?;
+            if let Some(answer) = self.answer_of(&line)? {
+                return answer;
+            }
+        }
+    }
+
+    /// Asks without a wait for the answer.
+    pub(super) fn send(&mut self, question: Question, wait: &mut Wait<'_>) -> Result<(), Unanswered> {
         self.asked += 1;
         let asked = Asked { number: self.asked, question };
         let line = codec::line(&asked).map_err(|error| self.lost(error.to_string()))?;
-        let mut wait = Wait::new(limits, Instant::now());
-        self.say(&line, &mut wait)?;
-        loop {
-            let line = self.line(&mut wait)?;
-            let answered = codec::answered(&line).map_err(|error| self.lost(error.to_string()))?;
-            if answered.number == self.asked {
-                return answered.answer.map_err(Unanswered::Refused);
-            }
-            // An answer to a question that was given up. A number above the last question's is an error.
-            if answered.number > self.asked {
-                return Err(self.lost(format!("it answered question {}", answered.number)));
+        self.say(&line, wait)
+    }
+
+    /// The answer to the last question, if it has come.
+    pub(super) fn come(&mut self) -> Option<Result<Answer, Unanswered>> {
+        // Looked at first: its last output may come before its end.
+        let has_ended = self.transport.has_ended();
+        self.transport.drain();
+        while let Some(line) = self.transport.stdout.take_line() {
+            match self.answer_of(&line) {
+                Ok(None) => {}
+                Ok(Some(answer)) => return Some(answer),
+                Err(unanswered) => return Some(Err(unanswered)),
             }
         }
+        if self.transport.stdout.is_full() {
+            return Some(Err(self.lost("a line came that is longer than any of ours".to_owned())));
+        }
+        has_ended.then(|| Err(self.ended()))
+    }
+
+    /// The answer in a line; `None` if it is to a question that was given up. A number above the last question's is an
+    /// error.
+    fn answer_of(&self, line: &str) -> Result<Option<Result<Answer, Unanswered>>, Unanswered> {
+        let answered = codec::answered(line).map_err(|error| self.lost(error.to_string()))?;
+        if answered.number > self.asked {
+            return Err(self.lost(format!("it answered question {}", answered.number)));
+        }
+        let is_last = answered.number == self.asked;
+        Ok(is_last.then(|| answered.answer.map_err(Unanswered::Refused)))
+    }
+
+    /// Closes its input, which ends everything on the other side. Dropping it waits for that.
+    pub(super) fn close(&mut self) {
+        self.transport.close_input();
+    }
+
+    /// Drops it sooner: it does not answer any more, or never did.
+    pub(super) fn give_up_after(&mut self, longest: Duration) {
+        self.end_max = longest;
+    }
+
+    /// Waits until one of several connections has output, or the time is over.
+    pub(super) fn wait_any<'l>(links: impl Iterator<Item = &'l Self>, longest: Duration) {
+        let outputs: Vec<_> = links.map(|link| &link.transport.stdout).collect();
+        wait_any(&outputs, longest);
     }
 
     fn say(&mut self, bytes: &[u8], wait: &mut Wait<'_>) -> Result<(), Unanswered> {
@@ -275,19 +359,19 @@ impl Link {
         match over {
             Over::TooLate => self.lost(reason),
             Over::Interrupted => {
-                self.transport.hang_up(END_MAX);
+                self.transport.hang_up(self.end_max);
                 Unanswered::Interrupted
             }
         }
     }
 
     fn ended(&mut self) -> Unanswered {
-        self.transport.hang_up(END_MAX);
+        self.transport.hang_up(self.end_max);
         let how = self.transport.exit_reason();
         self.lost(format!("the way to it {how}"))
     }
 
-    fn lost(&self, reason: String) -> Unanswered {
+    pub(super) fn lost(&self, reason: String) -> Unanswered {
         Unanswered::Lost(format!("{}: {}", self.name, escaped(&reason)))
     }
 
@@ -323,6 +407,6 @@ impl fmt::Debug for Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.transport.hang_up(END_MAX);
+        self.transport.hang_up(self.end_max);
     }
 }

@@ -1,6 +1,7 @@
 //! `weir load http`.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::Write,
     net::{IpAddr, Ipv4Addr},
@@ -24,9 +25,9 @@ use super::{arguments::LoadHttp, table};
 use crate::{
     exit::UsageError,
     flags::LoadShared,
-    load::{self, LoadCommand, Sink},
+    load::{self, LoadCommand, Place, Sink},
     load_text::Unit,
-    output, request_mix,
+    output, request_mix, shipped,
 };
 
 impl LoadCommand for LoadHttp {
@@ -34,12 +35,33 @@ impl LoadCommand for LoadHttp {
         &self.shared
     }
 
-    fn spec(&self) -> Result<LoadSpec> {
+    fn spec(&self, place: Place) -> Result<LoadSpec> {
         let urls = urls(&self.urls)?;
         let http = http(self, &urls)?.into();
         let (text, target) = target(&urls)?;
         // A host without an address is reported with its URL, as it was written.
-        load::spec(&self.shared, http, text, &target, self.requests)
+        load::spec((&self.shared, place), http, text, &target, self.requests)
+    }
+
+    fn obstacle_elsewhere(&self) -> Option<String> {
+        let text = "--jtl writes a row for each response where the load comes from, and --host moves the load to other \
+                    hosts; use --csv, whose rows by second are those of all hosts";
+        self.jtl.is_some().then(|| text.to_owned())
+    }
+
+    fn files(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        let mut files = BTreeMap::new();
+        if let Some(path) = &self.data_file {
+            files.insert(shipped::name(path)?, read("--data-file", path)?);
+        }
+        if let Some(path) = &self.request_mix {
+            // With the files of bodies that it names.
+            files.insert(shipped::name(path)?, serde_json::to_vec(&request_mix::read(path)?)?);
+        }
+        if let Some(path) = self.expect_content.as_deref().filter(|text| is_content_file(text)) {
+            files.insert(path.to_owned(), read_content(path)?);
+        }
+        Ok(files)
     }
 
     fn unit(&self) -> Unit {
@@ -176,7 +198,7 @@ fn header(text: &str) -> Result<(String, Vec<u8>)> {
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| usage(format!("{flag} {}: {error}", path.display())))
+    shipped::read(path).map_err(|error| usage(format!("{flag} {}: {error}", path.display())))
 }
 
 /// The content that is right, from how it is typed.
@@ -188,12 +210,20 @@ fn expected(content: Option<&str>) -> Result<ExpectedContent> {
     if let Ok(content) = quantity::in_digits(text).parse::<Content>() {
         return Ok(ExpectedContent::Bytes(content.bytes()));
     }
-    let bytes = fs::read(text).map_err(|error| {
+    Ok(ExpectedContent::Bytes(read_content(text)?))
+}
+
+/// Whether an expected content is in a file.
+fn is_content_file(text: &str) -> bool {
+    text != "any" && quantity::in_digits(text).parse::<Content>().is_err()
+}
+
+fn read_content(path: &str) -> Result<Vec<u8>> {
+    shipped::read(Path::new(path)).map_err(|error| {
         usage(format!(
-            "--expect-content {text}: not any, html, image or a number of bytes, and no file to read: {error}"
+            "--expect-content {path}: not any, html, image or a number of bytes, and no file to read: {error}"
         ))
-    })?;
-    Ok(ExpectedContent::Bytes(bytes))
+    })
 }
 
 /// Addresses in a list with commas; the last number of an IPv4 address may be a range: `127.0.0.2-9`.

@@ -12,7 +12,7 @@ use super::arguments::LoadOrders;
 use crate::{
     exit::UsageError,
     flags::LoadShared,
-    load::{self, LoadCommand},
+    load::{self, LoadCommand, Place},
     load_text::{
         Unit, asked_for, failure_rows, fit, generator, latency, paced, row, server, target, throughput, time,
     },
@@ -30,7 +30,7 @@ impl LoadCommand for LoadOrders {
         &self.shared
     }
 
-    fn spec(&self) -> Result<LoadSpec> {
+    fn spec(&self, place: Place) -> Result<LoadSpec> {
         let sessions = self.shared.connections.into();
         let messages = self.orders.map(|each| each.saturating_mul(sessions));
         let orders = OrdersSpec {
@@ -43,10 +43,18 @@ impl LoadCommand for LoadOrders {
             reconnect_every: self.reconnect_every,
             resume: self.resume,
         };
-        let shared = load::spec(&self.shared, orders.into(), "--target", &self.target, messages)?;
+        let shared = load::spec((&self.shared, place), orders.into(), "--target", &self.target, messages)?;
         // All that is in flight may be on one session.
         let depth = self.in_flight_total.map_or(shared.depth, |total| total.max(1));
         Ok(LoadSpec { depth, ..shared })
+    }
+
+    fn words_elsewhere(&self) -> Vec<String> {
+        // The environment is that of this machine.
+        match (&self.password, std::env::var(PASSWORD_VARIABLE)) {
+            (None, Ok(password)) => vec!["--password".to_owned(), password],
+            _ => Vec::new(),
+        }
     }
 
     fn unit(&self) -> Unit {

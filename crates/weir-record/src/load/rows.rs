@@ -1,10 +1,7 @@
 //! The rows of an aggregate table from the rest of a report, and whether the run was long enough for them. Pure.
 
-use super::LoadRows;
-use crate::{
-    latency::LatencySummary,
-    load::{LoadReport, SecondRow},
-};
+use super::{LoadReport, SecondRow};
+use crate::{http::LoadRows, latency::LatencySummary};
 
 /// With fewer whole seconds than this the variation of a rate is unknown.
 const SECONDS_MIN: usize = 5;
