@@ -22,7 +22,6 @@ pub(crate) enum Input {
 
 impl Input {
     /// The error that the connection failed with.
-    #[inline]
     pub(crate) fn error(self) -> Option<StoredError> {
         match self {
             Input::Open | Input::Ended => None,
@@ -31,19 +30,16 @@ impl Input {
     }
 
     /// Whether a receive may still find bytes.
-    #[inline]
     pub(crate) fn may_arrive(self) -> bool {
         matches!(self, Input::Open | Input::Rest(..))
     }
 
     /// The answer to a receive, once it cannot be bytes any more.
-    #[inline]
     pub(crate) fn answer<T>(self) -> Option<io::Result<Option<T>>> {
         (!self.may_arrive()).then(|| self.answer_if_empty())
     }
 
     /// The answer to a receive for which nothing has arrived and nothing is waited for.
-    #[inline]
     pub(crate) fn answer_if_empty<T>(self) -> io::Result<Option<T>> {
         self.error().map_or(Ok(None), |error| Err(error.into()))
     }

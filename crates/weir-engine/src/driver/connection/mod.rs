@@ -38,6 +38,8 @@ mod discard;
 mod input;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod tests;
 
 pub(super) use discard::{Discarded, discard_input};
 pub(crate) use input::Input;
@@ -102,44 +104,36 @@ impl Connection {
         Self { receiving: Receiving::Empty, sending: Sending::AwaitsRoom, ..Self::new() }
     }
 
-    #[inline]
     pub(super) fn input(&self) -> Input {
         self.input
     }
 
-    #[inline]
     pub(super) fn error(&self) -> Option<super::error::StoredError> {
         self.input.error()
     }
 
-    #[inline]
     pub(super) fn receiving(&self) -> Receiving {
         self.receiving
     }
 
-    #[inline]
     pub(super) fn sending(&self) -> Sending {
         self.sending
     }
 
-    #[inline]
     pub(super) fn is_closing(&self) -> bool {
         matches!(self.life, Life::Closing | Life::Discarding | Life::Cancelled)
     }
 
-    #[inline]
     pub(super) fn is_discarding(&self) -> bool {
         self.life == Life::Discarding
     }
 
     /// Operations without an answer.
-    #[inline]
     pub(super) fn operations(&self) -> u8 {
         self.operations
     }
 
     /// Whether a receive may be started.
-    #[inline]
     pub(super) fn may_receive(&self) -> bool {
         match self.life {
             Life::Owned => self.input.may_arrive(),
@@ -149,45 +143,38 @@ impl Connection {
     }
 
     /// An operation has begun.
-    #[inline]
     pub(super) fn begin(&mut self) {
         self.operations += 1;
     }
 
     /// An operation has ended.
-    #[inline]
     pub(super) fn finish(&mut self) {
         self.operations -= 1;
     }
 
     /// A send, or a wait for room, is in flight from now on.
-    #[inline]
     pub(super) fn begin_send(&mut self, sending: Sending) {
         self.operations += 1;
         self.sending = sending;
     }
 
     /// The send in flight has taken this many bytes, or none because it failed. Returns how many it was offered.
-    #[inline]
     pub(super) fn end_send(&mut self, taken: u32) -> u32 {
         self.operations -= 1;
         self.sending.end(taken)
     }
 
     /// Sends are direct calls, and the last one found no room.
-    #[inline]
     pub(super) fn await_room(&mut self) {
         self.sending = Sending::AwaitsRoom;
     }
 
     /// The kernel reports room. False: that is known.
-    #[inline]
     pub(super) fn find_room(&mut self) -> bool {
         std::mem::replace(&mut self.sending, Sending::Idle) == Sending::AwaitsRoom
     }
 
     /// Whether a direct send may find room.
-    #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.sending != Sending::AwaitsRoom
     }
@@ -206,6 +193,10 @@ impl Connection {
     /// that the connection is over.
     pub(super) fn fail(&mut self, error: Errno) {
         self.input.fail(error);
+        if matches!(self.input, Input::Rest(..)) {
+            // It can be received without another report.
+            self.find_input();
+        }
     }
 
     /// A receive has failed, or no bytes can be received any more.
@@ -214,20 +205,17 @@ impl Connection {
     }
 
     /// A receive has found the end of the stream.
-    #[inline]
     pub(super) fn end_input(&mut self) {
         self.input.end();
     }
 
     /// A receive, or a wait for data, is in flight from now on.
-    #[inline]
     pub(super) fn begin_receive(&mut self, receiving: Receiving) {
         self.operations += 1;
         self.receiving = receiving;
     }
 
     /// The receive in flight has ended.
-    #[inline]
     pub(super) fn end_receive(&mut self) {
         self.operations -= 1;
         self.receiving = Receiving::Idle;
@@ -263,13 +251,11 @@ impl Connection {
     }
 
     /// Whether a direct receive may find something.
-    #[inline]
     pub(super) fn has_input(&self) -> bool {
         self.receiving != Receiving::Empty
     }
 
     /// The kernel has reported input, or may have some without a report.
-    #[inline]
     pub(super) fn find_input(&mut self) {
         if self.receiving == Receiving::Empty {
             self.receiving = Receiving::Idle;
@@ -277,20 +263,17 @@ impl Connection {
     }
 
     /// A direct receive has taken everything that was there.
-    #[inline]
     pub(super) fn await_input(&mut self) {
         self.receiving = Receiving::Empty;
     }
 
     /// A direct receive has found nothing. True: on a failed connection that is its end.
-    #[inline]
     pub(super) fn would_block(&mut self) -> bool {
         self.await_input();
         self.input.empty()
     }
 
     /// What follows a completion of a receive; `more`: it stays in flight.
-    #[inline]
     pub(super) fn after_receive(&self, more: bool) -> AfterReceive {
         match self.life {
             Life::Closing | Life::Cancelled => AfterReceive::Close,

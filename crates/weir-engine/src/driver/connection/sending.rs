@@ -21,7 +21,6 @@ pub(crate) enum Sending {
 
 impl Sending {
     /// Bytes at the front of the queue that an operation in flight may read.
-    #[inline]
     pub(crate) fn borrowed(self) -> usize {
         match self {
             Sending::Tried { bytes, .. } | Sending::Waiting { bytes } => bytes as usize,
@@ -31,7 +30,6 @@ impl Sending {
     }
 
     /// The send in flight has taken this many bytes, or none because it failed. Returns how many it was offered.
-    #[inline]
     pub(super) fn end(&mut self, taken: u32) -> u32 {
         let (offered, was_tried) = match *self {
             Sending::Tried { bytes, .. } => (bytes, true),

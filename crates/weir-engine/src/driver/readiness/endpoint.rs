@@ -6,11 +6,7 @@ use rustix::io::Errno;
 
 use super::{Interest, Kernel};
 use crate::{
-    driver::{
-        connection::{Connection, Input},
-        contract::DriverParts,
-        send_state::SendState,
-    },
+    driver::{connection::Connection, contract::DriverParts, send_state::SendState},
     pool::SizeChoice,
     wakers::Departed,
 };
@@ -64,10 +60,6 @@ impl<D> Socket<D> {
 
     pub(super) fn fail(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) {
         self.connection.fail(error);
-        // The rest can be read without another event.
-        if matches!(self.connection.input(), Input::Rest(..)) {
-            self.connection.find_input();
-        }
         if !self.send.queue.is_empty() {
             kernel.reset_on_close(&self.descriptor, &parts.counters);
             self.send.queue.clear();

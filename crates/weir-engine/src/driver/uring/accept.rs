@@ -11,7 +11,7 @@ use io_uring::opcode;
 use rustix::io::Errno;
 
 use super::{
-    ACCEPTED_MAX, CQE_MORE, Kind, PlainEntry, Receiving, SocketKind, Target, Uring, ring::Completion,
+    ACCEPTED_MAX, CQE_MORE, Kind, PlainEntry, Receiving, Socket, SocketKind, Target, Uring, ring::Completion,
 };
 use crate::{
     address::Address,
@@ -29,9 +29,7 @@ impl Uring {
         if self.draining.is_some() {
             return Poll::Ready(Err(error::draining()));
         }
-        while let Some(descriptor) =
-            self.sockets.get_mut(listener).and_then(|socket| socket.accepted.pop_front())
-        {
+        while let Some(descriptor) = self.sockets.get_mut(listener).and_then(Socket::next_accepted) {
             self.arm_accept(listener);
             match self.insert(descriptor, SocketKind::Stream) {
                 Ok(id) => return Poll::Ready(Ok(id)),
@@ -61,7 +59,7 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let blocked = socket.connection.receiving() != Receiving::Idle
             || socket.connection.is_closing()
-            || socket.accepted.len() >= ACCEPTED_MAX / 2;
+            || socket.accepted() >= ACCEPTED_MAX / 2;
         // Connections of a burst are handed out while their listener waits for descriptors: none of them may start
         // another try or prolong the wait.
         if blocked || self.draining.is_some() || self.retries.is_paused(id) {
@@ -93,10 +91,12 @@ impl Uring {
             self.parts.counters.accepts.increment();
             self.reserve.note(descriptor.as_raw_fd());
             self.accepts_in_bursts = self.reserve.leaves_a_burst(descriptor.as_fd());
-            socket.accepted.push_back(descriptor);
+            if let SocketKind::Listener(accepted) = &mut socket.kind {
+                accepted.push_back(descriptor);
+            }
             socket.wake_receiver(&self.parts.departed);
             if more
-                && (socket.accepted.len() >= ACCEPTED_MAX || !self.accepts_in_bursts)
+                && (socket.accepted() >= ACCEPTED_MAX || !self.accepts_in_bursts)
                 && socket.connection.stop_receive().is_some()
             {
                 self.cancel(Kind::Accept, id);
@@ -149,11 +149,11 @@ impl Uring {
     ) -> io::Result<SlotId> {
         let descriptor = socket::for_connect(address, local, &self.parts)?;
         let name = address.to_socket_address()?;
-        let id = self.insert(descriptor, SocketKind::Connecting)?;
+        let id = self.insert(descriptor, SocketKind::Connecting(Box::new(name)))?;
         let socket = self.sockets.get_mut(id).ok_or_else(error::gone)?;
         let Target { fd, flags } = socket.target;
         // In its place before its address is taken.
-        let name = socket.address.insert(Box::new(name));
+        let SocketKind::Connecting(name) = &socket.kind else { return Err(error::gone()) };
         let entry = opcode::Connect::new(fd, name.as_ptr().cast(), name.len()).build();
         socket.connection.begin();
         // SAFETY: the slot owns the name, in a separate box, until `on_connect` sees the only completion.
@@ -164,7 +164,6 @@ impl Uring {
     pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.connection.finish();
-        socket.address = None;
         if socket.connection.is_closing() {
             return self.finish_closing(id);
         }
@@ -175,6 +174,24 @@ impl Uring {
         } else {
             self.parts.counters.connects.increment();
             socket.send.wake(&self.parts.departed);
+        }
+    }
+}
+
+impl Socket {
+    /// The next accepted connection of a listener.
+    fn next_accepted(&mut self) -> Option<OwnedFd> {
+        match &mut self.kind {
+            SocketKind::Listener(accepted) => accepted.pop_front(),
+            SocketKind::Connecting(_) | SocketKind::Stream => None,
+        }
+    }
+
+    /// Connections that wait for `accept`.
+    fn accepted(&self) -> usize {
+        match &self.kind {
+            SocketKind::Listener(accepted) => accepted.len(),
+            SocketKind::Connecting(_) | SocketKind::Stream => 0,
         }
     }
 }

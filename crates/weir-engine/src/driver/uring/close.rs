@@ -5,7 +5,7 @@ use std::{os::fd::AsFd, time::Duration};
 
 use rustix::io::Errno;
 
-use super::{Kind, Receiving, Sending, SocketKind, TEARDOWN, Uring, has_input};
+use super::{Inbound, Kind, Receiving, Sending, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     clock::{Instant, monotonic},
     driver::{connection::Step, contract::DriverOps, socket},
@@ -19,11 +19,11 @@ impl Uring {
         socket.connection.cancel();
         let sending = socket.connection.sending();
         match socket.kind {
-            SocketKind::Listener if socket.connection.receiving() == Receiving::Polling => {
+            SocketKind::Listener(_) if socket.connection.receiving() == Receiving::Polling => {
                 self.cancel(Kind::Readable, id)
             }
-            SocketKind::Listener => self.cancel(Kind::Accept, id),
-            SocketKind::Connecting => self.cancel(Kind::Connect, id),
+            SocketKind::Listener(_) => self.cancel(Kind::Accept, id),
+            SocketKind::Connecting(_) => self.cancel(Kind::Connect, id),
             SocketKind::Stream => self.stop_receive(id),
         }
         match sending {
@@ -37,7 +37,7 @@ impl Uring {
     /// Performs the next step of closing.
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let drains = self.draining.is_some() && socket.kind == SocketKind::Stream;
+        let drains = self.draining.is_some() && socket.is_stream();
         let mut step = socket.connection.step(!socket.send.queue.is_empty(), drains);
         if step == Step::EndOutput {
             // If our end cannot be sent, the peer has already reset the connection. The driver must not wait for it
@@ -61,10 +61,10 @@ impl Uring {
 
     pub(super) fn release(&mut self, id: SlotId) {
         let Some(socket) = self.remove(id) else { return };
-        if socket.kind != SocketKind::Listener {
+        if !matches!(socket.kind, SocketKind::Listener(_)) {
             self.parts.counters.closes.increment();
         }
-        if socket.kind == SocketKind::Stream {
+        if socket.is_stream() {
             self.parts.counters.connections_open.decrement();
         }
         drop(socket);
@@ -120,7 +120,7 @@ impl Uring {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.connection.close();
                 socket.connection.break_off(Errno::CANCELED);
-                socket.inbound.clear();
+                socket.inbound = Inbound::default();
             }
             self.finish_closing(id);
         }

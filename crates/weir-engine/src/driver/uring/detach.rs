@@ -6,7 +6,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::{SocketKind, Uring};
+use super::Uring;
 use crate::{driver::error, slab::SlotId};
 
 impl Uring {
@@ -17,7 +17,7 @@ impl Uring {
         if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
-        if socket.kind != SocketKind::Stream || !socket.send.queue.is_empty() {
+        if !socket.is_stream() || !socket.send.queue.is_empty() {
             let reason = "the stream still has something to send";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ResourceBusy, reason)));
         }
@@ -30,7 +30,7 @@ impl Uring {
         let Some(mut removed) = self.remove(id) else { return Poll::Ready(Err(error::gone())) };
         self.parts.counters.connections_open.decrement();
         let mut received = Vec::new();
-        while let Some(lease) = removed.inbound.pop_front() {
+        while let Some(lease) = removed.inbound.take() {
             received.extend_from_slice(&lease);
         }
         Poll::Ready(Ok((removed.descriptor, received)))

@@ -48,7 +48,6 @@ use crate::{
     config::{Config, ReceiveMode},
     counters::Counters,
     doorbell::Doorbell,
-    inline_queue::InlineQueue,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     slab::{Slab, SlotId},
     wakers::Departed,
@@ -61,6 +60,7 @@ mod detach;
 #[cfg(test)]
 mod fault_injection;
 mod files;
+mod inbound;
 mod plain_entry;
 mod receive;
 mod ring;
@@ -75,6 +75,7 @@ mod zero_copy;
 
 use buffers::Buffers;
 use files::{Submitted, Workers};
+use inbound::Inbound;
 use plain_entry::PlainEntry;
 use ring::{Completion, Ring};
 use table::{FileTable, Target};
@@ -105,11 +106,16 @@ const SUBMIT_TURNS_MAX: usize = 64;
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SocketKind {
-    Listener,
-    Connecting,
+    /// With the connections that wait for `accept`.
+    Listener(VecDeque<OwnedFd>),
+    /// With the address, which the kernel reads.
+    Connecting(Box<SockAddr>),
     Stream,
+}
+
+impl SocketKind {
+    const LISTENER: Self = SocketKind::Listener(VecDeque::new());
 }
 
 /// A gathered send's header; its address is stable while it is in flight.
@@ -125,9 +131,7 @@ struct Socket {
     kind: SocketKind,
     /// Its operations are the submissions without a final completion.
     connection: Connection,
-    inbound: InlineQueue<Lease>,
-    /// Memory held by `inbound`: whole buffers, however few bytes are in them.
-    inbound_bytes: usize,
+    inbound: Inbound,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
     own_buffer: Option<Buffer>,
     /// More data waits, according to the last completion.
@@ -139,8 +143,6 @@ struct Socket {
     /// The kernel has refused a zero-copy send on it.
     copies: bool,
     send_header: Option<Box<SendHeader>>,
-    address: Option<Box<SockAddr>>,
-    accepted: VecDeque<OwnedFd>,
     size: SizeChoice,
 }
 
@@ -151,8 +153,7 @@ impl Socket {
             descriptor,
             kind,
             connection: Connection::new(),
-            inbound: InlineQueue::default(),
-            inbound_bytes: 0,
+            inbound: Inbound::default(),
             own_buffer: None,
             nonempty: false,
             burst: 0,
@@ -160,10 +161,12 @@ impl Socket {
             send: SendState::default(),
             copies: false,
             send_header: None,
-            address: None,
-            accepted: VecDeque::new(),
             size: SizeChoice::default(),
         }
+    }
+
+    fn is_stream(&self) -> bool {
+        matches!(self.kind, SocketKind::Stream)
     }
 
     fn fail(&mut self, error: Errno, parts: &DriverParts) {
@@ -176,42 +179,6 @@ impl Socket {
         }
         self.wake_receiver(&parts.departed);
         self.send.wake(&parts.departed);
-    }
-
-    /// Stores an arrival behind those that wait for the handler. A small one is appended to the previous buffer, so
-    /// that a slow handler does not hold one buffer for every few bytes.
-    #[inline]
-    fn store(&mut self, mut lease: Lease) {
-        if let Some(last) = self.inbound.back_mut()
-            && lease.len() <= JOIN_BYTES_MAX
-        {
-            let joined = last.append(&lease);
-            lease.advance(joined);
-            if lease.is_empty() {
-                return;
-            }
-        }
-        self.inbound_bytes += lease.capacity();
-        self.inbound.push_back(lease);
-    }
-
-    /// Moves waiting arrivals out of the buffers of a size. Returns whether there were any.
-    fn release_inbound(&mut self, class: u8) -> bool {
-        let mut is_any = false;
-        for lease in self.inbound.iter_mut().filter(|lease| lease.class() == class) {
-            self.inbound_bytes -= lease.capacity();
-            lease.move_to_heap();
-            self.inbound_bytes += lease.capacity();
-            is_any = true;
-        }
-        is_any
-    }
-
-    /// Whether more may arrive before the handler has asked for the waiting bytes. False if these had to leave their
-    /// buffers.
-    #[inline]
-    fn has_room_for_input(&self, low_water_bytes: usize) -> bool {
-        self.inbound_bytes <= low_water_bytes && !self.inbound.front().is_some_and(Lease::is_on_heap)
     }
 
     #[inline]
@@ -379,13 +346,14 @@ impl Uring {
 
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
         let limit = self.parts.config.limits.sockets_max;
+        let is_stream = matches!(kind, SocketKind::Stream);
         let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| error::too_many(limit))?;
         if self.table.has_place(id.index)
             && let Some(socket) = self.sockets.get_mut(id)
         {
             socket.target = self.table.place(id.index, &socket.descriptor, &self.ring, &self.parts.counters);
         }
-        if kind == SocketKind::Stream {
+        if is_stream {
             self.parts.counters.connections_open.increment();
         }
         Ok(id)
@@ -440,11 +408,11 @@ impl Uring {
 impl DriverOps for Uring {
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
         let descriptor = socket::listen(address, options, self.parts.config.congestion_control.as_deref())?;
-        self.insert(descriptor, SocketKind::Listener)
+        self.insert(descriptor, SocketKind::LISTENER)
     }
 
     fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        self.insert(descriptor, SocketKind::Listener)
+        self.insert(descriptor, SocketKind::LISTENER)
     }
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
@@ -462,7 +430,7 @@ impl DriverOps for Uring {
             ));
         }
         let removed = self.remove(id).ok_or_else(error::gone)?;
-        if removed.kind == SocketKind::Stream {
+        if removed.is_stream() {
             self.parts.counters.connections_open.decrement();
         }
         Ok(removed.descriptor)
@@ -485,7 +453,7 @@ impl DriverOps for Uring {
         if let Some(error) = socket.connection.error() {
             return Poll::Ready(Err(error.into()));
         }
-        if socket.kind == SocketKind::Stream {
+        if socket.is_stream() {
             return Poll::Ready(Ok(()));
         }
         self.parts.departed.wait(&mut socket.send.waiter, waker);
@@ -495,10 +463,9 @@ impl DriverOps for Uring {
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
-        if let Some(lease) = socket.inbound.pop_front() {
-            socket.inbound_bytes -= lease.capacity();
+        if let Some(lease) = socket.inbound.take() {
             let is_idle = socket.connection.receiving() == Receiving::Idle;
-            if is_idle && self.multishot && socket.has_room_for_input(low_water) {
+            if is_idle && self.multishot && socket.inbound.has_room(low_water) {
                 self.arm_receive(stream);
             }
             return Poll::Ready(Ok(Some(lease)));
@@ -558,9 +525,10 @@ impl DriverOps for Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         self.parts.departed.let_go(socket.receive_waiter.take());
         self.parts.departed.let_go(socket.send.waiter.take());
-        socket.inbound.clear();
-        socket.inbound_bytes = 0;
-        socket.accepted.clear();
+        socket.inbound = Inbound::default();
+        if let SocketKind::Listener(accepted) = &mut socket.kind {
+            accepted.clear();
+        }
         // Also after a move that was given up: input may have to be discarded.
         socket.connection.close();
         if !socket.send.queue.is_empty() {
@@ -576,7 +544,7 @@ impl DriverOps for Uring {
     fn abort(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.connection.close();
-        socket.inbound.clear();
+        socket.inbound = Inbound::default();
         socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
         socket.fail(Errno::CONNABORTED, &self.parts);
         self.finish_closing(id);
@@ -656,7 +624,7 @@ impl DriverOps for Uring {
             if socket.connection.is_closing() {
                 self.abort(id);
             } else {
-                if socket.kind == SocketKind::Stream {
+                if socket.is_stream() {
                     socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
                 }
                 socket.fail(Errno::CONNABORTED, &self.parts);

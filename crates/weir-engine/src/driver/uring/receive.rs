@@ -97,7 +97,7 @@ impl Uring {
             return;
         };
         socket.connection.end_receive();
-        if socket.kind == SocketKind::Listener {
+        if matches!(socket.kind, SocketKind::Listener(_)) {
             return if socket.connection.is_closing() {
                 self.finish_closing(id)
             } else {
@@ -189,10 +189,10 @@ impl Uring {
             }
             if !socket.connection.is_closing() {
                 debug_assert_eq!(buffer.class(), class);
-                socket.store(buffer.lease(length));
+                socket.inbound.store(buffer.lease(length));
                 socket.wake_receiver(&self.parts.departed);
             }
-            let crowded = socket.inbound_bytes > high_water;
+            let crowded = socket.inbound.bytes() > high_water;
             if more && crowded {
                 counters.receive_pauses.increment();
             }
@@ -219,7 +219,7 @@ impl Uring {
                 // This connection may itself hold all buffers. Its handler takes the waiting bytes first, and that
                 // starts the receive again.
                 let wanted = socket.connection.is_discarding() || socket.receive_waiter.is_some();
-                if !wanted && !socket.has_room_for_input(low_water) {
+                if !wanted && !socket.inbound.has_room(low_water) {
                     return;
                 }
                 socket.connection.starve();
@@ -250,7 +250,7 @@ impl Uring {
         }
         // A task still waits after the receive returned nothing: an interruption, or data that was not there.
         let wanted = socket.connection.is_discarding() || socket.receive_waiter.is_some();
-        if wanted || multishot && socket.has_room_for_input(low_water) {
+        if wanted || multishot && socket.inbound.has_room(low_water) {
             // A receive without a buffer is started again later, and single receives end by themselves.
             self.parts
                 .counters
@@ -341,7 +341,7 @@ impl Uring {
     fn release_inbound(&mut self, class: u8) {
         for id in self.sockets.ids() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if !socket.release_inbound(class) {
+            if !socket.inbound.release(class) {
                 continue;
             }
             if socket.connection.receiving() == Receiving::Starved && socket.receive_waiter.is_none() {

@@ -15,7 +15,7 @@ use std::{
 use rustix::{event::EventfdFlags, io::Errno};
 use weir_engine_types::kernel::KernelFeature;
 
-use super::{Receiving, Sending, Uring, ring::Completion};
+use super::{Receiving, Sending, SocketKind, Uring, ring::Completion};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask, ReceiveMode},
@@ -293,7 +293,9 @@ fn a_listener_that_waits_for_descriptors_waits_once_whatever_it_hands_out_meanwh
     driver.reserve = Reserve::from_number(0);
     for _ in 0..CONNECTIONS {
         let (ours, _theirs) = UnixStream::pair().expect("a socket pair");
-        driver.sockets.get_mut(id).expect("it is open").accepted.push_back(ours.into());
+        let socket = driver.sockets.get_mut(id).expect("it is open");
+        let SocketKind::Listener(accepted) = &mut socket.kind else { panic!("it is one") };
+        accepted.push_back(ours.into());
     }
     let mut retries = Vec::new();
     for _ in 0..CONNECTIONS {

@@ -34,7 +34,7 @@ fn two_with_minimum_wait(minimum: Duration) -> Option<(Uring, [(SlotId, UnixStre
 }
 
 fn has_received(driver: &Uring, id: SlotId) -> bool {
-    driver.sockets.get(id).expect("it is open").inbound_bytes > 0
+    driver.sockets.get(id).expect("it is open").inbound.bytes() > 0
 }
 
 #[test]
