@@ -329,8 +329,8 @@ async fn tell_end(store: &SessionStore, session: &Session, text: &[u8]) {
     }
 }
 
-/// Informs a client that broke the protocol or a limit of its mistake, unless other messages have to be sent first. This
-/// acknowledges nothing.
+/// Informs a client that broke the protocol or a limit of its mistake, unless other messages have to be sent first.
+/// This acknowledges nothing.
 fn tell_fault(store: &SessionStore, session: &Session, ending: Ending) -> bool {
     let text = match ending {
         Ending::Broken(label) => label,
