@@ -75,6 +75,11 @@ impl Limits {
             _ => Map::new(),
         };
         for (key, value) in changes {
+            // The error about a value does not name its key.
+            let single = Map::from_iter([(key.clone(), value.clone())]);
+            if let (false, Err(error)) = (value.is_null(), serde_json::from_value::<Self>(single.into())) {
+                return Err(format!("{key}: {error}"));
+            }
             if value.is_null() {
                 all.remove(&key);
             } else {

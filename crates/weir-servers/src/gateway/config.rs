@@ -588,6 +588,10 @@ impl Venue {
                     let message = format!("password_env: {} is not set", variable.get_ref());
                     return invalid(at, message);
                 };
+                // A line of a unit without its value; a venue without a password has `password = ""`.
+                if text.is_empty() {
+                    return invalid(at, format!("password_env: {} is empty", variable.get_ref()));
+                }
                 (text, at)
             }
             _ => return invalid(at, "a venue needs either password or password_env"),
@@ -606,7 +610,11 @@ mod tests {
     const EXAMPLE: &str = include_str!("../../../../docs/examples/gateway.toml");
 
     fn config(text: &str) -> Result<(GatewayConfig, Listeners), ConfigErrors> {
-        let variables = |name: &str| (name == "WEIR_VENUE_PASSWORD").then(|| "DEMO".to_owned());
+        let variables = |name: &str| match name {
+            "WEIR_VENUE_PASSWORD" => Some("DEMO".to_owned()),
+            "WEIR_EMPTY" => Some(String::new()),
+            _ => None,
+        };
         parse(Path::new("gateway.toml"), text, &variables)
     }
 
@@ -653,7 +661,8 @@ mod tests {
             ("default_venue = ", "default_venue = \"NOWHERE\"", "NOWHERE"),
             ("address = ", "address = \"here\"", "address"),
             ("open_orders_max = ", "moved_from = [\"localhost:9101\"]", "moved_from: \"localhost:9101\""),
-            ("password_env = ", "password_env = \"WEIR_NOT_SET\"", "WEIR_NOT_SET"),
+            ("password_env = ", "password_env = \"WEIR_NOT_SET\"", "WEIR_NOT_SET is not set"),
+            ("password_env = ", "password_env = \"WEIR_EMPTY\"", "WEIR_EMPTY is empty"),
             ("open_orders_max = ", "open_orders_max = 0", "open_orders_max"),
             ("open_orders_max = ", "resend_age_max_ms = 86400001", "resend_age_max_ms"),
             ("password_hash = ", "password_hash = \"DEMO\"", "hash-password"),

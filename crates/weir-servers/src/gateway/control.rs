@@ -421,8 +421,15 @@ fn refused(error: String) -> ControlResponse {
 
 /// Executes a request, and records it if it acts.
 fn audited(control: &GatewayControl, operator: &Operator, request: ControlRequest) -> ControlResponse {
+    if let ControlRequest::EndSession { session } = &request
+        && let Err(reason) = control.may_end_session(session)
+    {
+        let answer = refused(reason);
+        control.audit(operator, &request, &answer, AUDIT_PATIENCE);
+        return answer;
+    }
     if request.ends() {
-        // Its outcome is the end of the journal; a refusal follows as another record.
+        // Its outcome is the end of the journal. If something comes between, that follows as another record.
         let begun = ControlResponse { ok: true, ..ControlResponse::default() };
         control.audit(operator, &request, &begun, AUDIT_PATIENCE);
     }

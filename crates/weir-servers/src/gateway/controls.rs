@@ -157,10 +157,11 @@ impl Controls {
         }
     }
 
-    /// Every value of an operator that is another one than without it, with its account.
+    /// Every value of an operator that is another one than without it, with its account. A metric counts them, so the
+    /// limits of accounts without such a value are not examined.
     pub(super) fn overrides(&self) -> Vec<(Option<AccountId>, LimitStatus)> {
         let common = self.common.statuses(None);
-        let own = self.accounts.iter().zip(0..).filter(|(own, _)| !own.is_common());
+        let own = self.accounts.iter().zip(0..).filter(|(own, _)| own.has_operator_values());
         let own = own.flat_map(|(own, account)| {
             own.statuses(Some(&common)).into_iter().map(move |status| (Some(AccountId(account)), status))
         });

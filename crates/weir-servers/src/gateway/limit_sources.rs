@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use weir_record::calendar::utc;
 
@@ -56,9 +56,14 @@ pub struct LimitStatus {
     /// When an operator has set it, in nanoseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_at_ns: Option<u64>,
-    /// Behind an operator's value: the value that applies without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Behind an operator's value: the value that applies without it, `null` for no limit.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub without: Option<Value>,
+}
+
+/// A value that is there, also if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl LimitStatus {
@@ -133,6 +138,11 @@ impl LimitSources {
     /// Whether an account has the common limits and no others.
     pub(super) fn is_common(&self) -> bool {
         self.file.is_none() && self.operator.is_empty()
+    }
+
+    /// Whether an operator has set a value here.
+    pub(super) fn has_operator_values(&self) -> bool {
+        !self.operator.is_empty()
     }
 
     /// Whether a change of the common limits may change these.
@@ -286,6 +296,8 @@ mod tests {
             ]
         );
         assert_eq!(all.iter().filter(|status| status.is_override()).count(), 3);
+        let text = serde_json::to_string(&all).expect("it is data");
+        assert_eq!(serde_json::from_str::<Vec<LimitStatus>>(&text).expect("it is the same"), all);
         sources.reset(["shares_max"]);
         assert_eq!(status(&sources.statuses(None), "shares_max").to_string(), "shares_max = 10 (file)");
         sources.reset([]);

@@ -54,6 +54,9 @@ pub(super) struct Facts {
     pub(super) replayed: u64,
     pub(super) missed: u64,
     pub(super) overfills: u64,
+    pub(super) events_lost: u64,
+    pub(super) limits_overridden: u64,
+    pub(super) logins_locked: u64,
     /// Venue, worker, whether it is open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
 }
@@ -104,19 +107,39 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
             node.orders_expired,
         ),
         ("weir_overfills_total", "Executions of more shares than were left.", facts.overfills),
+        (
+            "weir_events_lost_total",
+            "Events that no line has, because too many waited to be printed.",
+            facts.events_lost,
+        ),
     ] {
         text.one(name, Counter, help, value);
     }
     text.one("weir_orders_open", Gauge, "Orders that may be open upstream.", facts.open_orders);
     text.one("weir_orders_unanswered", Gauge, "Orders sent upstream and not answered.", facts.unanswered);
-    text.family("weir_kill_switches", Gauge, "Kill switches that are on.");
-    for (scope, count) in [("all", u64::from(node.is_everyone_killed)), ("account", node.accounts_killed)] {
-        text.sample("weir_kill_switches", &[("scope", scope)], count);
-    }
+    operators(text, node, facts);
     text.family("weir_upstream_up", Gauge, "Whether orders can be sent.");
     for (venue, worker, is_open) in &facts.upstreams {
         let labels = [("venue", venue.as_str()), ("worker", &worker.to_string())];
         text.sample("weir_upstream_up", &labels, u8::from(*is_open));
+    }
+}
+
+/// What operators have set, and what waits for one.
+fn operators(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
+    text.family("weir_kill_switches", Gauge, "Kill switches that are on.");
+    for (scope, count) in [("all", u64::from(node.is_everyone_killed)), ("account", node.accounts_killed)] {
+        text.sample("weir_kill_switches", &[("scope", scope)], count);
+    }
+    for (name, help, value) in [
+        (
+            "weir_limits_overridden",
+            "Limits that an operator has set to other values than the file's.",
+            facts.limits_overridden,
+        ),
+        ("weir_logins_locked", "Locks of logins after too many wrong passwords.", facts.logins_locked),
+    ] {
+        text.one(name, Gauge, help, value);
     }
 }
 
@@ -145,6 +168,9 @@ impl GatewayControl {
             replayed: count(|counters| &counters.replayed),
             missed: count(|counters| &counters.missed),
             overfills: count(|counters| &counters.overfills),
+            events_lost: shared.common.notices.events().lost_total(),
+            limits_overridden: self.limits_overridden(),
+            logins_locked: self.orders.login_locks().len() as u64,
             upstreams: upstreams
                 .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
                 .collect(),
@@ -240,11 +266,8 @@ mod tests {
         rows
     }
 
-    #[test]
-    fn the_page_names_every_metric() {
-        let page = include_str!("../../../../docs/formats/metrics.md");
-        let is_ours = |line: &&str| line.starts_with("| `weir_") && !line.starts_with("| `weir_dashboard_");
-        let documented: BTreeSet<String> = page.lines().filter(is_ours).map(str::to_owned).collect();
+    /// The rows of every metric, dashboards apart.
+    fn all_rows() -> BTreeSet<String> {
         let mut node = snapshot();
         let one = || BTreeMap::from([("x".to_owned(), 1)]);
         (node.protocol_errors, node.logins) = (one(), one());
@@ -254,12 +277,88 @@ mod tests {
         let files = ServerStats { files: Some(Default::default()), ..server };
         let of_files = rows(&metrics::of_server(&files));
         known.extend(of_files.into_iter().filter(|row| row.starts_with("| `weir_file")));
+        known
+    }
+
+    #[test]
+    fn the_page_names_every_metric() {
+        let page = include_str!("../../../../docs/formats/metrics.md");
+        let is_ours = |line: &&str| line.starts_with("| `weir_") && !line.starts_with("| `weir_dashboard_");
+        let documented: BTreeSet<String> = page.lines().filter(is_ours).map(str::to_owned).collect();
+        let known = all_rows();
         let lacking: Vec<&String> = known.difference(&documented).collect();
         let surplus: Vec<&String> = documented.difference(&known).collect();
         assert!(
             lacking.is_empty() && surplus.is_empty(),
             "docs/formats/metrics.md lacks {lacking:#?} and has no longer {surplus:#?}"
         );
+    }
+
+    /// The alerts, and what each has on its page.
+    const RULES: &str = include_str!("../../../../packaging/prometheus/weir-gateway.rules.yml");
+    const ALERTS: &str = include_str!("../../../../docs/guide/gateway-alerts.md");
+
+    /// The name of each metric, with its labels: the second cell of a row, and the fourth.
+    fn labels_by_name() -> BTreeMap<String, BTreeSet<String>> {
+        let all = all_rows();
+        let cells = |row: &String| {
+            let cells: Vec<&str> = row.split('|').collect();
+            let labels = cells[3].split(',').map(|label| label.trim().trim_matches('`').to_owned());
+            (cells[1].trim().trim_matches('`').to_owned(), labels.collect())
+        };
+        all.iter().map(cells).collect()
+    }
+
+    /// Each metric that a text names, with the labels that it chooses by: `name{label="value"}`.
+    fn named(text: &str) -> Vec<(&str, Vec<&str>)> {
+        let is_part = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+        let begins = text.match_indices("weir_").map(|(at, _)| at);
+        let whole = begins.filter(|at| !text[..*at].ends_with(is_part));
+        let name = |at: usize| {
+            let (name, rest) = text[at..].split_at(text[at..].find(|letter| !is_part(letter)).unwrap_or(0));
+            let chosen = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let labels = chosen.map(|(labels, _)| labels.split(',')).into_iter().flatten();
+            (name, labels.filter_map(|label| label.split(['=', '!']).next()).collect())
+        };
+        whole.map(name).collect()
+    }
+
+    #[test]
+    fn alerts_are_about_metrics_and_labels_that_exist() {
+        let known = labels_by_name();
+        for (place, text) in [("the rules", RULES), ("the page", ALERTS)] {
+            let all = named(text);
+            assert!(all.len() > 20, "{place} name {} metrics", all.len());
+            for (name, labels) in all {
+                let family =
+                    name.strip_suffix("_bucket").filter(|_| !known.contains_key(name)).unwrap_or(name);
+                let has = known.get(family).unwrap_or_else(|| panic!("{place} name {name}: there is none"));
+                for label in labels {
+                    assert!(has.contains(label), "{place}: {name} has no label {label:?}, but {has:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_has_a_row_for_each_alert_with_its_severity_and_its_metrics() {
+        let rule = |rule: &'static str| -> (&'static str, &'static str, BTreeSet<&'static str>) {
+            let (alert, rest) = rule.split_once('\n').expect("an alert has lines");
+            let (expression, _) = rest.split_once("annotations:").expect("each has a summary");
+            let (_, severity) = rest.split_once("labels: {severity: ").expect("each has a severity");
+            let metrics = named(expression).into_iter().map(|(name, _)| name.trim_end_matches("_bucket"));
+            (alert, severity.split('}').next().expect("it ends"), metrics.collect())
+        };
+        let rules: BTreeSet<_> = RULES.split("- alert: ").skip(1).map(rule).collect();
+        let row = |line: &'static str| {
+            let cells: Vec<&str> = line.split(" | ").collect();
+            let alert = cells[0].trim_start_matches("| ").trim_matches('`');
+            (alert, cells[1], named(cells[2]).into_iter().map(|(name, _)| name).collect())
+        };
+        let rows: BTreeSet<_> = ALERTS.lines().filter(|line| line.starts_with("| `Weir")).map(row).collect();
+        assert_eq!(rules, rows);
+        let severities: BTreeSet<&str> = rules.iter().map(|(_, severity, _)| *severity).collect();
+        assert_eq!(severities, BTreeSet::from(["note", "page", "ticket"]));
     }
 
     #[test]

@@ -39,6 +39,13 @@ impl GatewayControl {
         Ok(self.shared.commander.controls().statuses_of(account))
     }
 
+    /// How many values of operators differ from what applies without them. A kill switch needs the same lock, so it is
+    /// held for a copy only.
+    pub(super) fn limits_overridden(&self) -> u64 {
+        let controls = self.shared.commander.controls().clone();
+        controls.overrides().len() as u64
+    }
+
     /// Changes single limits: keys of [`Limits`] with new values, `null` for no limit. The others stay as they are,
     /// and as the configuration and the common limits change them.
     ///
@@ -61,11 +68,15 @@ impl GatewayControl {
 
     /// Events when a gateway has started: the settings in the journal that its configuration does not show.
     pub fn events_at_start(&self) -> Vec<Event> {
-        let controls = self.shared.commander.controls().clone();
         let killed = killed_line(&self.killed()).map(|line| Event::new(EventKind::KillSwitchOn, line));
-        let limits = limit_lines(&controls, |account| self.name_of(account));
-        let limits = limits.into_iter().map(|line| Event::new(EventKind::LimitOverride, line));
+        let limits = self.override_lines().into_iter().map(|line| Event::new(EventKind::LimitOverride, line));
         killed.into_iter().chain(limits).collect()
+    }
+
+    /// A line for each limit of an operator that changes what the configuration says.
+    pub(super) fn override_lines(&self) -> Vec<String> {
+        let controls = self.shared.commander.controls().clone();
+        limit_lines(&controls, |account| self.name_of(account))
     }
 
     pub(super) fn name_of(&self, account: AccountId) -> String {

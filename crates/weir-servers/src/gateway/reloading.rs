@@ -50,8 +50,8 @@ impl GatewayControl {
     }
 
     /// Reads the configuration again and carries it out: accounts, passwords, limits, routes, and the addresses,
-    /// passwords and heartbeats of venues. Returns what has changed, in lines; none if nothing has. Waits for workers,
-    /// at most some seconds.
+    /// passwords and heartbeats of venues. Returns what has changed, in lines; none if nothing has. After a change of
+    /// limits further lines name those that operators' values override. Waits for workers, at most some seconds.
     ///
     /// # Errors
     /// Every reason, a line for each. Then nothing has changed, unless the line says so.
@@ -74,12 +74,17 @@ impl GatewayControl {
             empty: self.orders.accounts_empty(),
         };
         let planned = plan(in_force, &wanted, &known).map_err(|errors| errors.join("\n"))?;
-        let Plan { changed, added, limits, of_workers, lines } = planned;
+        let Plan { changed, added, limits, of_workers, mut lines } = planned;
+        let has_other_limits = in_force.config.limits != wanted.config.limits
+            || in_force.config.account_limits != wanted.config.account_limits;
         let removed: Vec<_> = of_workers.removed.iter().map(|(account, _)| *account).collect();
         self.shared.commander.reload(&Arc::new(of_workers), &limits, || {
             self.orders.change_accounts(&changed, &added, &removed);
             *in_force = wanted;
         })?;
+        if has_other_limits {
+            lines.extend(self.override_lines());
+        }
         Ok(lines)
     }
 }
@@ -181,7 +186,7 @@ impl Gateway {
         }
         for (account, _) in &plan.removed {
             if self.store.home_of(*account) == self.worker {
-                self.store.disconnect(*account);
+                self.store.disconnect_removed(*account);
             }
             // Those that have come since nothing was open.
             self.cancel_of_disconnected(*account);

@@ -723,6 +723,12 @@ impl GatewayControl {
         self.orders.end_session(name)
     }
 
+    /// Whether [`Self::end_session`] would end it, as things are now.
+    pub(super) fn may_end_session(&self, name: &str) -> Result<(), String> {
+        self.check_no_orders()?;
+        self.orders.may_end_session(name)
+    }
+
     /// The configured venues, in order.
     pub(super) fn venues(&self) -> &[String] {
         &self.shared.common.venues

@@ -55,6 +55,12 @@ const KERNEL_SEND_BYTES: usize = 64 << 10;
 /// The text for clients, in a debug packet, when nothing can be acknowledged any more.
 const JOURNAL_FAILED: &[u8] = b"the journal has failed: orders are neither taken nor answered any more";
 
+/// Why the connection of a client ends that sends many times what it may.
+const TOO_FAST: &str = "ten times the rate that is allowed";
+
+/// Why the connection of an account ends that a reload has removed.
+const REMOVED: &str = "the account was removed";
+
 /// The text for a client whose connection an operator ends.
 const ENDED_BY_OPERATOR: &[u8] = b"this connection is ended by an operator";
 
@@ -163,13 +169,10 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
         Ending::CutOff(CutOff::Operator) => tell_end(&store, &session, ENDED_BY_OPERATOR).await,
         _ => {}
     }
-    let is_told = match ending {
-        Ending::Broken(label) => {
-            store.note_fault(account, label);
-            tell_fault(&store, &session, label)
-        }
-        _ => false,
-    };
+    if let Ending::Broken(label) = ending {
+        store.note_fault(account, label);
+    }
+    let is_told = tell_fault(&store, &session, ending);
     // If cancels are reported at once, the journal gets them account by account.
     while application.emits_on_disconnect() && store.is_congested() {
         store.room().await;
@@ -327,13 +330,19 @@ async fn tell_end(store: &SessionStore, session: &Session, text: &[u8]) {
     }
 }
 
-/// Informs a client that broke the protocol of its mistake, unless other messages have to be sent first. This
-/// acknowledges nothing.
-fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
-    session.is_live() && session.push(&fault(label), store.tick())
+/// Informs a client that broke the protocol or a limit of its mistake, unless other messages have to be sent first.
+/// This acknowledges nothing.
+fn tell_fault(store: &SessionStore, session: &Session, ending: Ending) -> bool {
+    let text = match ending {
+        Ending::Broken(label) => label,
+        Ending::CutOff(CutOff::Flooding) => TOO_FAST,
+        Ending::CutOff(CutOff::Removed) => REMOVED,
+        _ => return false,
+    };
+    session.is_live() && session.push(&fault(text), store.tick())
 }
 
-/// The text about a protocol error.
+/// The text about a mistake.
 fn fault(label: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
@@ -363,7 +372,8 @@ impl Ending {
             Self::HeartbeatTimeout => LastEnding::Silent,
             Self::CutOff(CutOff::TakenOver) => LastEnding::TakenOver,
             Self::CutOff(CutOff::Slow) => LastEnding::Slow,
-            Self::CutOff(CutOff::Unwanted) => LastEnding::Flooding,
+            Self::CutOff(CutOff::Flooding) => LastEnding::Flooding,
+            Self::CutOff(CutOff::Removed) => LastEnding::Removed,
             Self::CutOff(CutOff::Operator) => LastEnding::Operator,
             Self::CutOff(CutOff::JournalFailed) => LastEnding::JournalFailed,
             Self::Drained => LastEnding::Drained,
@@ -379,7 +389,8 @@ impl Ending {
             Self::Drained => ("drained", "the server drains"),
             Self::CutOff(CutOff::TakenOver) => ("taken_over", "another login has taken its place"),
             Self::CutOff(CutOff::Slow) => ("slow", "the client does not take its messages"),
-            Self::CutOff(CutOff::Unwanted) => ("cut_off", "the server has cut it off"),
+            Self::CutOff(CutOff::Flooding) => ("flooding", "the client sent ten times its rate"),
+            Self::CutOff(CutOff::Removed) => ("removed", "the account was removed from the configuration"),
             Self::CutOff(CutOff::Operator) => ("operator", "an operator has ended it"),
             Self::CutOff(CutOff::JournalFailed) => ("journal_failed", "the journal has failed"),
         }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use weir_proto::soup::Name;
+use weir_proto::soup::{Name, ProtocolError};
 use weir_trading::AccountId;
 
 use super::{
@@ -38,14 +38,24 @@ pub(super) fn note_refused(
     });
 }
 
+/// Reports that a connection sent something that is no login.
+pub(super) fn tell_no_login(store: &SessionStore, peer: Option<SocketAddr>, error: ProtocolError) {
+    store.tell(EventKind::ProtocolBroken, || {
+        let text = format!("a connection{} is cut off before its login: {error}", from(peer));
+        Event::new(EventKind::ProtocolBroken, text).with_peer(peer).because(error.kind())
+    });
+}
+
 /// Reports that logins of this name, or from this address, are locked from now on: once for each lock.
 pub(super) fn tell_locked(store: &SessionStore, name: Name<6>, peer: Option<SocketAddr>) {
     store.tell(EventKind::LogInsLocked, || {
         let address = peer.map(|peer| format!(" from {}", peer.ip())).unwrap_or_default();
+        // All names may be locked for this address.
+        let whom = peer.map_or_else(|| name.to_string(), |peer| peer.ip().to_string());
         let lock_s = store.shared.config.logins.lock.as_secs();
         let text = format!(
-            "logins of {name}{address} are locked for {lock_s} s after too many wrong passwords; `weir ctl unlock` \
-             ends that"
+            "logins of {name}{address} are locked for {lock_s} s after too many wrong passwords; `weir ctl unlock \
+             {whom}` ends that"
         );
         Event::new(EventKind::LogInsLocked, text).of_account(name).with_peer(peer)
     });

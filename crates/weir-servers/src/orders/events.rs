@@ -270,25 +270,34 @@ struct Ends {
     receiver: Mutex<Option<Receiver<Event>>>,
     /// Events lost since the last one that found room.
     lost: AtomicU64,
+    /// Events lost since the start.
+    lost_total: AtomicU64,
 }
 
 impl Default for Events {
     fn default() -> Self {
         let (sender, receiver) = sync_channel(EVENTS_WAITING_MAX);
-        Self(Arc::new(Ends { sender, receiver: Mutex::new(Some(receiver)), lost: AtomicU64::new(0) }))
+        let (lost, lost_total) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Ends { sender, receiver: Mutex::new(Some(receiver)), lost, lost_total }))
     }
 }
 
 impl Events {
     /// Leaves an event. False: it is lost, because too many wait.
     pub(crate) fn leave(&self, event: Event) -> bool {
-        let Ends { sender, lost, .. } = &*self.0;
+        let Ends { sender, lost, lost_total, .. } = &*self.0;
         let before = lost.swap(0, Ordering::Relaxed);
         let is_left = sender.try_send(Event { lost: before, ..event }).is_ok();
         if !is_left {
             lost.fetch_add(before + 1, Ordering::Relaxed);
+            lost_total.fetch_add(1, Ordering::Relaxed);
         }
         is_left
+    }
+
+    /// Events that were lost since the start.
+    pub(crate) fn lost_total(&self) -> u64 {
+        self.0.lost_total.load(Ordering::Relaxed)
     }
 
     /// Takes the other end; possible once.
@@ -364,11 +373,12 @@ mod tests {
         assert!(events.clone().take().is_none());
         let left =
             (0..EVENTS_WAITING_MAX + 3).filter(|number| events.leave(event(number.to_string()))).count();
-        assert_eq!(left, EVENTS_WAITING_MAX);
+        assert_eq!((left, events.lost_total()), (EVENTS_WAITING_MAX, 3));
         assert_eq!(printed.try_iter().count(), EVENTS_WAITING_MAX);
         assert!(events.leave(event("next")) && events.leave(event("last")));
         let found: Vec<String> = printed.try_iter().map(|event| event.to_string()).collect();
         assert_eq!(found, ["next; 3 lines before this one are lost", "last"]);
+        assert_eq!(events.lost_total(), 3, "one that is reported still counts");
     }
 
     #[test]

@@ -23,8 +23,10 @@ pub enum LastEnding {
     TakenOver,
     /// The client did not take what was sent.
     Slow,
-    /// It was offered many times its rate.
+    /// The client sent many times its rate.
     Flooding,
+    /// The account was removed from the configuration.
+    Removed,
     /// An operator ended it.
     Operator,
     /// The journal has failed.
@@ -44,6 +46,7 @@ impl fmt::Display for LastEnding {
             Self::TakenOver => "another connection took its place and has ended",
             Self::Slow => "its client did not take what was sent",
             Self::Flooding => "its client sent ten times its rate",
+            Self::Removed => "the account was removed from the configuration",
             Self::Operator => "an operator ended it",
             Self::JournalFailed => "the journal has failed",
             Self::Drained => "the server drains",

@@ -196,8 +196,10 @@ pub enum CutOff {
     TakenOver,
     /// The client did not take the messages sent to it.
     Slow,
-    /// The application asked for it ([`SessionStore::disconnect`]).
-    Unwanted,
+    /// The client sent many times what it may ([`SessionStore::disconnect`]).
+    Flooding,
+    /// The account was removed from the configuration.
+    Removed,
     /// An operator asked for it.
     Operator,
     /// The journal has failed: nothing can be acknowledged any more.

@@ -298,6 +298,21 @@ impl OrdersControl {
     /// # Errors
     /// The reason, in words: it is not the current session, or it cannot be ended now.
     pub fn end_session(&self, name: &str) -> Result<(), String> {
+        self.may_end_session(name)?;
+        let session = self.shared.session;
+        // Only one call decides whether the drain ends the session.
+        if self.is_draining.swap(true, Ordering::SeqCst) {
+            return Err("a drain is under way, after which the session can be joined again".into());
+        }
+        let text = format!("session {session} ends; the next start has the next one");
+        self.shared.config.events.leave(Event::new(EventKind::SessionEnd, text));
+        self.shared.ends_session.store(true, Ordering::SeqCst);
+        self.begin_drain();
+        Ok(())
+    }
+
+    /// Whether [`Self::end_session`] would end it, unless a drain begins before.
+    pub(crate) fn may_end_session(&self, name: &str) -> Result<(), String> {
         let session = self.shared.session;
         if !session.as_str().eq_ignore_ascii_case(name.trim()) {
             return Err(format!("there is no session {name:?}; the one there is, is {session}"));
@@ -309,14 +324,6 @@ impl OrdersControl {
             // The next start could not name the next session.
             session_name(&self.shared.config.session, u64::from(self.shared.generation) + 1)?;
         }
-        // Only one call decides whether the drain ends the session.
-        if self.is_draining.swap(true, Ordering::SeqCst) {
-            return Err("a drain is under way, after which the session can be joined again".into());
-        }
-        let text = format!("session {session} ends; the next start has the next one");
-        self.shared.config.events.leave(Event::new(EventKind::SessionEnd, text));
-        self.shared.ends_session.store(true, Ordering::SeqCst);
-        self.begin_drain();
         Ok(())
     }
 

@@ -221,11 +221,20 @@ impl SessionStore {
         self.slot(account).numbers.get().last()
     }
 
-    /// Ends the connection of an account of this worker, if it has one.
+    /// Ends the connection of an account of this worker whose client sends many times what it may.
     pub fn disconnect(&self, account: AccountId) {
+        self.cut_off(account, CutOff::Flooding);
+    }
+
+    /// Ends the connection of an account that was removed, if it has one.
+    pub(crate) fn disconnect_removed(&self, account: AccountId) {
+        self.cut_off(account, CutOff::Removed);
+    }
+
+    fn cut_off(&self, account: AccountId, reason: CutOff) {
         let session = self.slot(account).state.borrow().session.clone();
         if let Some(session) = session {
-            session.end(End::CutOff(CutOff::Unwanted));
+            session.end(End::CutOff(reason));
         }
     }
 

@@ -4,9 +4,35 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+/// What the help ends with.
+const AFTER_HELP: &str = "\
+Set the socket once for the shell, or write --socket PATH into each command:
+  export WEIR_CONTROL=/var/lib/weir-servers/gateway/gateway.sock
+
+Who is logged in, which exchange is missing and why, which kill switch is on:
+  weir ctl sessions
+Stop an account and cancel its orders; the same for everybody; end that:
+  weir ctl kill C00001
+  weir ctl kill all
+  weir ctl kill all --off
+Open orders of an account, and a cancel of one, or of all in a symbol:
+  weir ctl orders --account C00001
+  weir ctl cancel C00001/17
+  weir ctl cancel --symbol WEIR
+Change limits of an account; take that back; do both for accounts without separate limits:
+  weir ctl limits --account C00001 shares_max=1000 notional_max=off
+  weir ctl limits --account C00001 --reset shares_max
+  weir ctl limits shares_max=1000
+  weir ctl limits --reset
+Let an account try its password again:
+  weir ctl unlock C00001
+
+Exit codes: 0 done; 1 the gateway refuses or does not answer, and says why; 2 the command line is wrong.";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Ctl {
-    /// Path of the gateway's control socket
+    /// Path of the gateway's control socket [default: that of the variable WEIR_CONTROL]
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) socket: Option<PathBuf>,
     #[command(subcommand)]

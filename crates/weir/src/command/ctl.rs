@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader, Read, Write},
+    ffi::OsString,
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::IpAddr,
     os::unix::net::UnixStream,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -24,6 +25,8 @@ use crate::{
 
 mod listings;
 
+/// The socket of every command that names none: hints of a gateway are commands that can be typed as they are.
+const SOCKET_VARIABLE: &str = "WEIR_CONTROL";
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest password that is read.
@@ -73,12 +76,10 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         | CtlTask::Exposure { .. }
         | CtlTask::Cancel { .. } => listings::request(&ctl.task)?,
     };
-    let socket = ctl.socket.as_deref().ok_or_else(|| {
-        UsageError("--socket PATH is missing: the one that `weir serve gateway` got as --control".into())
-    })?;
-    let mut answer = performed(socket, &request)?;
+    let socket = socket(ctl.socket.clone(), std::env::var_os(SOCKET_VARIABLE))?;
+    let mut answer = performed(&socket, &request)?;
     if let Some(second) = listings::second_request(&request, &answer) {
-        let orders = performed(socket, &second)?;
+        let orders = performed(&socket, &second)?;
         answer = listings::with_orders(answer, orders);
     }
     output::print(&match listings::format_of(&ctl.task) {
@@ -88,18 +89,44 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// The path that was typed, or that of the variable.
+fn socket(typed: Option<PathBuf>, variable: Option<OsString>) -> Result<PathBuf, UsageError> {
+    let of_variable = || variable.filter(|path| !path.is_empty()).map(PathBuf::from);
+    typed.or_else(of_variable).ok_or_else(|| {
+        UsageError(format!(
+            "--socket PATH is missing: the one that `weir serve gateway` got as --control; the variable \
+             {SOCKET_VARIABLE} may have it as well"
+        ))
+    })
+}
+
 /// Asks the gateway; a refusal is an error.
 fn performed(socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
-    let answer = ask(socket, request)?;
-    if !answer.ok {
-        let reason = answer.error.unwrap_or_else(|| "it does not say why".into());
-        if reason.lines().count() > 1 {
-            reason.lines().for_each(output::tell);
-            bail!("the gateway refuses, for {} reasons", reason.lines().count());
-        }
-        bail!("the gateway refuses: {reason}");
+    let answer = ask(socket, request, PATIENCE)?;
+    if answer.ok {
+        return Ok(answer);
     }
-    Ok(answer)
+    let reason = answer.error.as_deref().unwrap_or("it does not say why");
+    if reason.lines().count() > 1 {
+        reason.lines().for_each(output::tell);
+        bail!("the gateway refuses, for {} reasons", reason.lines().count());
+    }
+    bail!("{}", refusal(request, &answer, reason));
+}
+
+/// Why a request failed. A kill switch that could not be recorded is no refusal: it is on.
+fn refusal(request: &ControlRequest, answer: &ControlResponse, reason: &str) -> String {
+    let is_stopped = match request {
+        ControlRequest::Kill { account, on: true } => {
+            let asked = account.as_deref().unwrap_or("*");
+            answer.killed.iter().flatten().any(|killed| killed.eq_ignore_ascii_case(asked))
+        }
+        _ => false,
+    };
+    if is_stopped {
+        return format!("stopped, but not everything worked: {reason}");
+    }
+    format!("the gateway refuses: {reason}")
 }
 
 fn hash() -> Result<Exit> {
@@ -113,17 +140,23 @@ fn hash() -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
+fn ask(socket: &Path, request: &ControlRequest, patience: Duration) -> Result<ControlResponse> {
     let stream = UnixStream::connect(socket)
         .with_context(|| format!("--socket {}: no gateway answers there", socket.display()))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     (&stream).write_all(line.as_bytes()).context("the gateway went away")?;
     let mut answer = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX))
-        .read_line(&mut answer)
-        .context("the gateway does not answer")?;
+    if let Err(error) = BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer) {
+        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+            bail!("the gateway has not answered for {patience:?}; it may still carry the command out");
+        }
+        return Err(error).context("the gateway does not answer");
+    }
+    if answer.is_empty() {
+        bail!("the gateway has closed the connection without an answer; it may have ended");
+    }
     serde_json::from_str(&answer).context("the gateway's answer cannot be read")
 }
 
@@ -191,6 +224,7 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
             let cancels = answer.cancels.as_deref().unwrap_or_default();
             lines.push(if cancels.is_empty() { "stopped; no order was open" } else { "stopped" }.into());
             lines.extend(cancels.iter().map(ToString::to_string));
+            lines.extend(listings::unsent(cancels));
         }
         ControlRequest::Drain => lines.push("draining".into()),
         ControlRequest::EndSession { session } => lines.push(format!("ending session {session}")),
@@ -253,12 +287,14 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
     lines.extend(cut(answer));
     lines.extend(away(answer));
     for upstream in answer.upstreams.iter().flatten() {
+        let whose = format!("venue {}, worker {}: ", upstream.venue, upstream.worker);
         let state = match (&upstream.trouble, upstream.is_open) {
             (_, true) => "open".to_owned(),
-            (Some(trouble), false) => format!("closed ({trouble})"),
+            // A gateway says it with the same beginning.
+            (Some(trouble), false) => format!("closed ({})", trouble.strip_prefix(&whose).unwrap_or(trouble)),
             (None, false) => "closed".to_owned(),
         };
-        let mut line = format!("venue {}, worker {}: {state}", upstream.venue, upstream.worker);
+        let mut line = format!("{whose}{state}");
         if let Some(session) = &upstream.session {
             line.push_str(&format!(", session {session}"));
         }
@@ -303,10 +339,86 @@ fn cut(answer: &ControlResponse) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
     use weir_record::orders::SessionStats;
     use weir_servers::gateway::{LimitStatus, ProtocolErrors, UpstreamStatus, VenueCancels};
 
     use super::*;
+    use crate::args::{Arguments, Command};
+
+    #[test]
+    fn a_kill_switch_that_is_on_is_no_refusal_although_it_could_not_be_recorded() {
+        let killed = |killed: &[&str]| ControlResponse {
+            killed: Some(killed.iter().map(|name| (*name).to_owned()).collect()),
+            ..ControlResponse::default()
+        };
+        let kill =
+            |account: Option<&str>, on| ControlRequest::Kill { account: account.map(str::to_owned), on };
+        let of_one = kill(Some("c00001"), true);
+        assert_eq!(
+            refusal(&of_one, &killed(&["C00001"]), "the disk"),
+            "stopped, but not everything worked: the disk"
+        );
+        assert!(refusal(&kill(None, true), &killed(&["*"]), "the disk").starts_with("stopped"));
+        let refused = "the gateway refuses: no such account";
+        for (request, answer) in [
+            (&of_one, killed(&["C00002"])),
+            (&of_one, ControlResponse::default()),
+            (&kill(None, true), killed(&["C00001"])),
+            (&kill(Some("C00001"), false), killed(&["C00001"])),
+            (&ControlRequest::Drain, killed(&["*"])),
+        ] {
+            assert_eq!(refusal(request, &answer, "no such account"), refused, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_that_hangs_and_one_that_goes_away_are_told_apart() {
+        let path = std::env::temp_dir().join(format!("weir-ctl-hangs-{}.sock", std::process::id()));
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("the path is free");
+        let asked = || ask(&path, &ControlRequest::Drain, Duration::from_millis(10));
+        let error = asked().expect_err("nobody answers").to_string();
+        assert_eq!(error, "the gateway has not answered for 10ms; it may still carry the command out");
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The connection that waits is the one before.
+                drop(listener.accept());
+                let (caller, _) = listener.accept().expect("it comes");
+                BufReader::new(caller).read_line(&mut String::new()).expect("a request");
+            });
+            ask(&path, &ControlRequest::Drain, PATIENCE).expect_err("it is closed").to_string()
+        });
+        assert_eq!(error, "the gateway has closed the connection without an answer; it may have ended");
+        std::fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn the_socket_is_the_typed_one_or_that_of_the_variable() {
+        let of = |typed: Option<&str>, variable: Option<&str>| {
+            socket(typed.map(PathBuf::from), variable.map(OsString::from)).ok()
+        };
+        assert_eq!(of(Some("a"), Some("b")), Some("a".into()));
+        assert_eq!(of(None, Some("b")), Some("b".into()));
+        assert_eq!((of(None, Some("")), of(None, None)), (None, None));
+    }
+
+    #[test]
+    fn the_examples_of_the_help_are_commands() {
+        let help = Arguments::command();
+        let after = help.find_subcommand("ctl").and_then(clap::Command::get_after_help).expect("it has some");
+        let after = after.to_string();
+        let lines: Vec<&str> = after.lines().filter_map(|line| line.strip_prefix("  weir ctl ")).collect();
+        assert!(lines.len() > 10, "{after}");
+        for line in lines {
+            let words = ["weir", "ctl"].into_iter().chain(line.split_whitespace());
+            let typed = Arguments::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let Command::Ctl(ctl) = typed.command else { panic!("{line}") };
+            if let CtlTask::Limits { changes, reset: false, .. } = &ctl.task {
+                assert!(parse_changes(changes).is_ok(), "{line}");
+            }
+        }
+        assert!(after.contains(&format!("export {SOCKET_VARIABLE}=")), "{after}");
+    }
 
     #[test]
     fn a_list_of_sessions_that_was_cut_says_so() {
@@ -396,6 +508,25 @@ mod tests {
         };
         assert_eq!(changes(&[]), "reloaded; nothing has changed");
         assert_eq!(changes(&["accounts added: C00003"]), "reloaded\n  accounts added: C00003");
+    }
+
+    #[test]
+    fn a_venue_that_is_down_has_one_reason_and_cancels_that_wait_for_it_have_a_note() {
+        let closed = UpstreamStatus {
+            venue: "X".into(),
+            trouble: Some("venue X, worker 0: Connection refused (os error 111)".into()),
+            ..UpstreamStatus::default()
+        };
+        let down = ControlResponse { ok: true, upstreams: Some(vec![closed]), ..ControlResponse::default() };
+        let printed = text(&ControlRequest::Sessions { account: None }, &down);
+        assert!(
+            printed.ends_with("\nvenue X, worker 0: closed (Connection refused (os error 111))"),
+            "{printed}"
+        );
+        let waiting = vec![VenueCancels { venue: "X".into(), orders: 2, ..VenueCancels::default() }];
+        let answer = ControlResponse { ok: true, cancels: Some(waiting), ..ControlResponse::default() };
+        let printed = text(&ControlRequest::Kill { account: None, on: true }, &answer);
+        assert!(printed.ends_with("leave on the next connection to their venue"), "{printed}");
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use weir_report::Language;
 
 mod compare;
+mod ctl;
 mod journal;
 
 use compare::{AFTER_COMPARE, COMPARE, HISTORY};
+use ctl::AFTER_CTL;
 use journal::{AFTER_EXPORT, AFTER_PRINT, JOURNAL};
 
 /// A name, with its text in Korean and Chinese.
@@ -659,6 +661,8 @@ pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
         Language::Chinese if path.is_empty() => Some(AFTER[1]),
         Language::Korean if path == "compare" => Some(AFTER_COMPARE[0]),
         Language::Chinese if path == "compare" => Some(AFTER_COMPARE[1]),
+        Language::Korean if path == "ctl" => Some(AFTER_CTL[0]),
+        Language::Chinese if path == "ctl" => Some(AFTER_CTL[1]),
         Language::Korean if path == "journal print" => Some(AFTER_PRINT[0]),
         Language::Chinese if path == "journal print" => Some(AFTER_PRINT[1]),
         Language::Korean if path == "journal export" => Some(AFTER_EXPORT[0]),

@@ -145,6 +145,23 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
 }
 
 #[test]
+fn a_gateways_journal_is_private_and_the_unit_reloads_it_and_gives_it_descriptors_and_memory() {
+    let unit = packaging("weir@.service");
+    // Only its own folder can be written, so its journal is there, and other users do not see it.
+    assert_eq!(setting(&unit, "ProtectSystem"), "strict");
+    assert_eq!(setting(&unit, "StateDirectory"), "weir-servers/%i");
+    assert_eq!(setting(&unit, "WorkingDirectory"), "/var/lib/weir-servers/%i");
+    assert_eq!((setting(&unit, "StateDirectoryMode"), setting(&unit, "UMask")), ("0700", "0077"));
+    assert!(setting(&unit, "ExecReload").ends_with("kill -HUP $MAINPID"), "SIGHUP reads the file again");
+    assert_eq!(setting(&unit, "KillMode"), "mixed", "a drain is asked for once");
+    let descriptors: u32 = setting(&unit, "LimitNOFILE").parse().expect("a number");
+    assert!(descriptors >= 65_536, "a descriptor for each client");
+    assert_eq!(setting(&unit, "LimitMEMLOCK"), "64M", "rings of kernels before 5.12");
+    // --drain-limit is 5 s; an order server may take half as long again and ten seconds.
+    assert!(seconds(&unit, "TimeoutStopSec") > 5 + 3 + 10);
+}
+
+#[test]
 fn a_server_is_tried_again_for_a_while_whatever_ended_it_and_not_for_ever() {
     let unit = packaging("weir@.service");
     assert_eq!(setting(&unit, "Restart"), "on-failure");

@@ -18,7 +18,7 @@ use super::{fault, refuse, say_last};
 use crate::{
     connection_timer::ConnectionTimer,
     orders::{
-        connection_events::{note_refused, tell_locked},
+        connection_events::{note_refused, tell_locked, tell_no_login},
         last_endings::{LOCKED, NOT_AUTHORISED, THROTTLED},
         login_attempts::Admitted,
         password_verifier,
@@ -56,6 +56,7 @@ pub(super) async fn greet(
             Ok(None) => {}
             Err(error) => {
                 store.counters().count_protocol_error(error.kind());
+                tell_no_login(store, peer, error);
                 deadline.until(until, say_last(&stream, &fault(error.kind()))).await;
                 return None;
             }

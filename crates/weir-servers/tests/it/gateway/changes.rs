@@ -24,14 +24,14 @@ use weir_servers::{
         inspect_all,
     },
     metrics::MetricsPort,
-    orders::{FieldValue, is_answer},
+    orders::{EventKind, FieldValue, is_answer},
 };
 
 use super::{
     faults::health_page,
     rig::{
-        Folder, Trader, beside_each_other, cancels, drivers, end_exchange, end_gateway, eventually, exchange,
-        gateway, loopback, order, replace, strict, symbol,
+        Folder, PATIENCE, Trader, beside_each_other, cancels, drivers, end_exchange, end_gateway, eventually,
+        exchange, gateway, loopback, order, replace, strict, symbol,
     },
 };
 
@@ -275,6 +275,44 @@ fn limits_of_one_account_that_eight_callers_change_at_one_time_all_hold() {
         end_gateway(gateway);
         end_exchange(venue);
     }
+}
+
+#[test]
+fn a_session_that_cannot_be_ended_is_refused_in_the_only_line_about_it() {
+    let driver = drivers()[0];
+    let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+    let path = folder.0.join("control.sock");
+    let gateway = gateway(driver, 1, strict(1, venue.address().clone(), &folder));
+    let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+    let events = gateway.control().events().expect("nobody has them");
+    let answer = ask(&path, r#"{"command":"end_session","session":"OTHER00001"}"#);
+    assert!(!answer.ok, "{answer:?}");
+    assert!(ask(&path, r#"{"command":"unlock"}"#).ok);
+    let lines: Vec<String> = std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok())
+        .filter(|event| event.kind == EventKind::Operator)
+        .map(|event| event.text)
+        .take(2)
+        .collect();
+    let [refused, unlocked] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(refused.contains(": end_session {") && refused.contains("there is no session"), "{refused}");
+    assert!(unlocked.ends_with(": unlock: done"), "{unlocked}");
+    drop(open);
+    end_gateway(gateway);
+    end_exchange(venue);
+}
+
+#[test]
+fn a_limit_that_cannot_be_is_refused_by_its_name() {
+    let driver = drivers()[0];
+    let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+    let path = folder.0.join("control.sock");
+    let gateway = gateway(driver, 1, strict(1, venue.address().clone(), &folder));
+    let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
+    let answer = ask(&path, r#"{"command":"limits","set":{"notional_max":5,"shares_max":-1}}"#);
+    assert!(answer.error.as_ref().is_some_and(|error| error.starts_with("shares_max: ")), "{answer:?}");
+    drop(open);
+    end_gateway(gateway);
+    end_exchange(venue);
 }
 
 #[test]

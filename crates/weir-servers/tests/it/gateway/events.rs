@@ -55,6 +55,14 @@ fn logins_takeovers_refusals_and_ends_have_an_event_with_the_address() {
     assert_eq!(Trader::try_login(&gateway, "NOBODY", 1).err(), Some(b'A'));
     let refused = next(EventKind::LogInRefused);
     assert_eq!((refused.account.as_deref(), refused.reason), (Some("NOBODY"), Some("not_authorised")));
+    assert_eq!(Trader::try_bytes(&gateway, b"\0\x02L "), Some(b'+'), "a login has another length");
+    let broken = next(EventKind::ProtocolBroken);
+    let peer = broken.peer.expect("it has an address");
+    let expected = format!(
+        "worker 0: a connection from {peer} is cut off before its login: a login request of length 2; 47 and 52 are \
+         known"
+    );
+    assert_eq!((broken.to_string(), broken.reason), (expected, Some("login_length")));
     drop((first, second));
     assert_eq!(next(EventKind::LogOut).reason, Some("left"));
     gateway.drain();

@@ -227,6 +227,8 @@ fn logins_with_wrong_passwords_are_locked_until_an_operator_ends_that() {
     assert_eq!([try_password("C00001", "WRONG"), try_password("C00001", "WORSE")], [Some(b'A'); 2]);
     let line = line_with(&lines, "are locked");
     assert!(line.contains("logins of C00001 from 127.0.0.1 are locked for 86400 s"), "{line}");
+    assert!(line.ends_with("; `weir ctl unlock 127.0.0.1` ends that"), "{line}");
+    assert_eq!(counted(&gateway, "weir_logins_locked"), 1);
     assert_eq!(try_password("C00001", "DEMO"), Some(b'A'), "it is not even verified");
     assert_eq!(try_password("C00002", "DEMO"), None, "another account");
     let locks = control.orders().login_locks();
@@ -235,6 +237,7 @@ fn logins_with_wrong_passwords_are_locked_until_an_operator_ends_that() {
     assert_eq!(control.node_stats().logins["locked"], 1);
     assert_eq!(control.orders().unlock_logins(|account, _| account == Some(AccountId(0))), 1);
     assert_eq!((try_password("C00001", "DEMO"), control.orders().login_locks()), (None, Vec::new()));
+    assert_eq!(counted(&gateway, "weir_logins_locked"), 0);
     end_gateway(gateway);
     end_exchange(venue);
 }

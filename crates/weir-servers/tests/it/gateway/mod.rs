@@ -3,6 +3,7 @@
 mod address;
 mod anew;
 mod changes;
+mod client_page;
 mod elsewhere;
 mod ending;
 mod events;

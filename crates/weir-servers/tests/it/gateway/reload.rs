@@ -3,16 +3,20 @@
 use std::sync::{Arc, Mutex};
 
 use weir_engine::Driver;
-use weir_proto::ouch::{Outbound, inbound_user_ref_num, reject_reason};
+use weir_proto::{
+    ouch::{Outbound, inbound_user_ref_num, reject_reason},
+    soup::DEBUG,
+};
 use weir_servers::{
     gateway::{GatewayConfig, GatewayServer, Limits, Listeners},
     orders::{demo_accounts, hash_password},
 };
+use weir_trading::AccountId;
 
 use super::{
     rig::{
-        Folder, Script, Trader, cancel, end_exchange, end_gateway, eventually, exchange, gateway, line_with,
-        loopback, order, order_for, strict, symbol,
+        Folder, Script, Trader, cancel, counted, end_exchange, end_gateway, eventually, exchange, gateway,
+        line_with, loopback, order, order_for, strict, symbol,
     },
     rules::{expect_accepted, expect_refused},
 };
@@ -133,7 +137,12 @@ fn a_removed_account_is_cut_off_and_comes_back_with_its_stream() {
         config.account_limits.truncate(1);
     };
     assert_eq!(it.reload(only_first), Ok(vec!["accounts removed: C00002".to_owned()]));
-    assert_eq!(second.rest(), Vec::new(), "it is cut off");
+    let text = b"this connection is ended: the account was removed".to_vec();
+    assert_eq!(second.rest(), [(DEBUG, text)], "it is cut off");
+    let control = it.gateway.control();
+    let away = || control.orders().away(AccountId(1), 1).first().map(|(_, ended)| ended.what.to_string());
+    let why = Some("the account was removed from the configuration".to_owned());
+    eventually("operators see why", || away() == why);
     assert_eq!(Trader::try_login(&it.gateway, "C00002", 1).err(), Some(b'A'));
     let both = |config: &mut GatewayConfig| {
         config.accounts = demo_accounts(2);
@@ -142,6 +151,32 @@ fn a_removed_account_is_cut_off_and_comes_back_with_its_stream() {
     assert_eq!(it.reload(both), Ok(vec!["accounts back: C00002".to_owned()]));
     let mut second = Trader::login(&it.gateway, "C00002", 1);
     expect_accepted(&mut second, 1);
+    end_gateway(it.gateway);
+    end_exchange(venue);
+}
+
+#[test]
+fn a_file_with_a_stricter_limit_says_which_operators_values_still_hold() {
+    let (venue, folder) = (exchange(Driver::Poll, loopback()), Folder::new());
+    let config = strict(1, venue.address().clone(), &folder);
+    let it = Reloaded::new(gateway(Driver::Poll, 1, config.clone()), config);
+    let set = serde_json::json!({ "shares_max": 50 }).as_object().expect("an object").clone();
+    assert_eq!(it.gateway.control().set_limits(Some("C00001"), set), Ok(()));
+    assert_eq!(counted(&it.gateway, "weir_limits_overridden"), 1);
+    let stricter = |config: &mut GatewayConfig| {
+        config.limits = Limits { shares_max: Some(10), ..Limits::default() };
+    };
+    let changes = it.reload(stricter).expect("it is right");
+    let [changed, overridden] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!(changed, "other common limits");
+    assert!(
+        overridden.starts_with("limit shares_max of account C00001 is 50 instead of 10: "),
+        "{overridden}"
+    );
+    assert_eq!(it.gateway.control().reset_limits(Some("C00001"), Default::default()), Ok(()));
+    assert_eq!(counted(&it.gateway, "weir_limits_overridden"), 0);
+    let other = |config: &mut GatewayConfig| config.limits.shares_max = Some(20);
+    assert_eq!(it.reload(other), Ok(vec!["other common limits".to_owned()]));
     end_gateway(it.gateway);
     end_exchange(venue);
 }

@@ -270,6 +270,14 @@ impl Trader {
         Self::login_with(gateway.address(), &login)
     }
 
+    /// Sends these bytes in place of a login; returns the type of the only answer.
+    pub fn try_bytes(gateway: &GatewayServer, bytes: &[u8]) -> Option<u8> {
+        let Address::Tcp(address) = gateway.address() else { panic!("it listens on TCP") };
+        let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
+        wire.write(bytes);
+        wire.frame().map(|(kind, _)| kind)
+    }
+
     fn login_with(address: &Address, login: &LoginRequest) -> Option<Result<Self, u8>> {
         let Address::Tcp(address) = address else { panic!("it listens on TCP") };
         let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));

@@ -115,6 +115,12 @@ fn account_queries_without_end_end_the_session() {
             assert_eq!(world.gateway.node_stats().sessions_open, 1, "it lasts two seconds");
             client.write((0..30).flat_map(|_| framed(&Inbound::AccountQuery)).collect::<Vec<u8>>()).await;
         }
+        let mut packet = client.packet().await;
+        while matches!(packet, Packet::Sequenced(_) | Packet::Heartbeat) {
+            packet = client.packet().await;
+        }
+        let why = b"this connection is ended: ten times the rate that is allowed".to_vec();
+        assert_eq!(packet, Packet::Debug(why));
         world.until(|world| world.gateway.node_stats().sessions_open == 0).await;
     });
 }

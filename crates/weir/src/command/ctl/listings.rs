@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use weir_servers::gateway::{
-    ControlRequest, ControlResponse, ExposureRow, OrderFilter, OrderRow, PositionRow,
+    ControlRequest, ControlResponse, ExposureRow, OrderFilter, OrderRow, PositionRow, VenueCancels,
 };
 
 use crate::{
@@ -113,9 +113,7 @@ fn cancelled(answer: &ControlResponse) -> Vec<String> {
     if lines.is_empty() {
         lines.push("no such order was open".to_owned());
     }
-    if venues.iter().any(|venue| venue.sent < venue.orders) {
-        lines.push("cancels that are not sent leave on the next connection to their venue".to_owned());
-    }
+    lines.extend(unsent(venues));
     if let Some(count) = answer.unknown_symbols {
         lines.push(format!(
             "{count} open orders whose symbol is not known are not among them; `weir ctl orders` lists them without a \
@@ -123,6 +121,16 @@ fn cancelled(answer: &ControlResponse) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// A note about cancels that have not left. Orders that have ended need none.
+pub(super) fn unsent(venues: &[VenueCancels]) -> Option<String> {
+    let waits =
+        |it: &VenueCancels| it.sent < it.orders && it.confirmed.saturating_add(it.expired) < it.orders;
+    venues
+        .iter()
+        .any(waits)
+        .then(|| "cancels that are not sent leave on the next connection to their venue".to_owned())
 }
 
 fn orders(rows: &[OrderRow]) -> Vec<String> {
@@ -230,8 +238,6 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]
 
 #[cfg(test)]
 mod tests {
-    use weir_servers::gateway::VenueCancels;
-
     use super::*;
 
     fn row() -> OrderRow {
@@ -338,6 +344,14 @@ mod tests {
         assert_eq!(printed[0], "venue XA: 3 orders were open, 2 cancels are sent, 1 are confirmed");
         assert!(printed[2].starts_with("4 open orders"), "{printed:?}");
         assert_eq!(cancelled(&ControlResponse::default()), ["no such order was open"]);
+        let unsent = |sent, confirmed, expired| {
+            let venue = VenueCancels { venue: "XA".into(), orders: 3, sent, confirmed, expired };
+            super::unsent(&[venue]).is_some()
+        };
+        assert_eq!(
+            [unsent(3, 0, 0), unsent(0, 0, 3), unsent(2, 2, 1), unsent(2, 1, 1), unsent(0, 0, 0)],
+            [false, false, false, true, true]
+        );
     }
 
     #[test]

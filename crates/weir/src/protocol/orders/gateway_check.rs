@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
 fn contents(config: &GatewayConfig) -> Vec<String> {
     let own_limits = config.account_limits.iter().flatten().count();
     let mut lines = vec![format!(
-        "accounts: {}, {own_limits} with separate limits; session {}",
+        "accounts: {}, {own_limits} with separate limits; first session {}",
         config.accounts.len(),
         config.session
     )];
