@@ -439,6 +439,7 @@ impl Found {
     }
 
     fn load(numbers_go_on: bool, fields: &mut FieldReader<'_>) -> Option<Self> {
+        let is_recorded = fields.flag()?;
         let account = super::AccountRecovery { sequence: fields.number()?, user_ref_num: fields.number()? };
         let (generation, numbered_in) = (fields.number()?, fields.number()?);
         let (in_session, used_before) = (fields.number()?, fields.number()?);
