@@ -254,14 +254,13 @@ fn finished(collected: Collected<'_>, generation: u16) -> String {
     let mut unattributed = recovered.executed_shares.unattributed.clone();
     unattributed.sort_unstable_by_key(|(account, _)| *account);
     text.push_str(&format!(
-        "{resent:?}\n{:?}\n{:?}\n{executed:?}\n{:?} {unattributed:?}\n{prices:?}\n{:?}\n{:?}\n{:?} {:?} {:?}\n",
+        "{resent:?}\n{:?}\n{:?}\n{executed:?}\n{:?} {unattributed:?}\n{prices:?}\n{:?}\n{:?}\n{:?} {:?}\n",
         recovered.unsent.iter().collect::<Vec<_>>(),
         recovered.open,
         recovered.executed_shares.positions,
         recovered.expired,
         recovered.venues,
-        recovered.controls.killed,
-        recovered.controls.is_everyone_killed,
+        recovered.controls.switches,
         recovered.controls.overrides().len(),
     ));
     text
