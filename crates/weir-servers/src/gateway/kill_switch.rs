@@ -8,7 +8,8 @@
 //! the orders within a second.
 //!
 //! A switch is turned off like any other change: the journal contains that first. The next start finds the switches
-//! that are on in the journals, and cancels again ([`Gateway::kill_again`]): the cancels of the former start may be lost.
+//! that are on in the journals, and cancels again ([`Gateway::kill_again`]): the cancels of the former start may be
+//! lost.
 //!
 //! The orders of a client that leaves, and has asked for it, are cancelled in the same way.
 

@@ -285,15 +285,18 @@ impl Upstream {
     /// Executes what the session has decided.
     #[inline]
     fn execute(&self, gateway: &Gateway, effects: &mut Effects, now: Instant) {
-        let mut list = std::mem::take(&mut effects.list);
-        for effect in list.drain(..) {
-            match effect {
-                Effect::Deliver(delivery) => self.deliver(gateway, &delivery, effects, now),
-                Effect::Pass(passed) => self.pass(gateway, passed, effects),
-                rare => self.execute_rare(gateway, rare),
+        // A heartbeat has none.
+        if !effects.list.is_empty() {
+            let mut list = std::mem::take(&mut effects.list);
+            for effect in list.drain(..) {
+                match effect {
+                    Effect::Deliver(delivery) => self.deliver(gateway, &delivery, effects, now),
+                    Effect::Pass(passed) => self.pass(gateway, passed, effects),
+                    rare => self.execute_rare(gateway, rare),
+                }
             }
+            effects.list = list;
         }
-        effects.list = list;
         if std::mem::take(&mut effects.has_output) {
             self.flush.raise();
         }

@@ -8,8 +8,8 @@ use super::OutstandingOrders;
 use crate::{gateway::worker_message::MESSAGE_BYTES_MAX, orders::ClientMessage};
 
 impl OutstandingOrders {
-    /// A journal contains this enter or replace, sent with this number; it may be resent until `resend_until_ns`. Messages of
-    /// one session must come in order of their numbers. False: there is no room for it until an earlier one has
+    /// A journal contains this enter or replace, sent with this number; it may be resent until `resend_until_ns`. Those
+    /// of one session must come in order of their numbers. False: there is no room for it until an earlier one has
     /// ended. Call [`Self::sweep`] after the last record.
     pub(in crate::gateway) fn restore(
         &mut self,
