@@ -134,7 +134,7 @@ impl WireMessages {
             MessageOf::Stream { message, sequence, upstream_sequence } => {
                 let to_client =
                     WireMessage { flow: client, sequence: Some(sequence), message: message.to_vec() };
-                let from_venue = self.from_venue((account, generation), upstream_sequence, message);
+                let from_venue = self.venue_message((account, generation), upstream_sequence, message);
                 [Some(to_client), from_venue]
             }
         }
@@ -146,7 +146,7 @@ impl WireMessages {
     }
 
     /// An exchange's message; `None` if the gateway itself sent it, or if its order's number there is not known.
-    fn from_venue(
+    fn venue_message(
         &self,
         (account, generation): (Name<6>, u16),
         upstream_sequence: u64,

@@ -85,8 +85,8 @@ impl Cursor {
 
 /// Reads one chunk of a journal, appends the frames of the next messages in it to `piece`, and returns the bytes of
 /// all records in it, including other accounts'. A chunk may contain no message of this account although more follow:
-/// in a file without an index any number of other records may lie between two of its own. `None`: a message that is in
-/// the index was not found.
+/// in a file without an index any number of other records may lie between two of its messages. `None`: a message that
+/// is in the index was not found.
 pub(super) async fn read(
     store: &SessionStore,
     account: AccountId,

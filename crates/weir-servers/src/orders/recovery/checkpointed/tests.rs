@@ -199,7 +199,7 @@ fn what_does_not_fit_is_not_used_and_everything_is_read() {
     let bytes = fs::read(&path).expect("it is there");
     fs::write(&path, &bytes[..bytes.len() - 1]).expect("it can be written");
     expect_whole(&config, "damaged");
-    // Of other journals.
+    // A checkpoint of other journals.
     fs::write(&path, &bytes).expect("it can be written");
     for worker in 0..2 {
         let files = journal::files_in(&journals.0, worker).expect("they can be listed");
