@@ -317,7 +317,8 @@ impl Coordinator<'_, '_> {
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
         if has_warmup {
             self.readings.before_open()?;
-            self.crew.bounds.open(monotonic().as_nanos());
+            // An order to open may come before the workers have begun.
+            self.crew.bounds.open(monotonic().as_nanos().max(origin_ns));
             self.lead.carried_out(PartPhase::Measuring);
         }
         let before = self.usage();
@@ -327,7 +328,8 @@ impl Coordinator<'_, '_> {
         self.begin(Phase::Measuring, open_ns, self.spec.duration);
         let close_ns = match self.wait_until(open_ns.saturating_add(duration_ns)) {
             Waited::Finished(end_ns) if end_ns > open_ns => end_ns,
-            _ => monotonic().as_nanos(),
+            // A load that is ended at once has a window of no length.
+            _ => monotonic().as_nanos().max(open_ns),
         };
         self.crew.bounds.close(close_ns);
         let after = self.usage();

@@ -170,6 +170,20 @@ fn the_window_opens_when_the_coordinator_says_so_and_an_order_to_stop_ends_it() 
 }
 
 #[test]
+fn a_load_that_is_ended_as_it_starts_has_a_window_of_no_length() {
+    let spec = LoadSpec { messages: None, duration: Duration::from_secs(3600), ..spec(echo()) };
+    let share = WorkerShare { first: 0, workers: 1, all: 1 };
+    let outcomes = led(&spec, &[share], |leads, seconds| {
+        leads[0].until(PartPhase::Connected, &seconds[0]);
+        // Workers begin some milliseconds after the order.
+        leads[0].orders.send(PartOrder::Start).expect("it listens");
+        leads[0].orders.send(PartOrder::Stop).expect("it listens");
+    });
+    let report = whole(outcomes, None);
+    assert!(report.window_ns < 1_000_000_000, "{report:?}");
+}
+
+#[test]
 fn a_part_ends_with_its_coordinator_and_refuses_a_share_of_another_load() {
     let spec = LoadSpec { messages: None, duration: Duration::from_secs(3600), ..spec(echo()) };
     let share = WorkerShare { first: 0, workers: 1, all: 1 };

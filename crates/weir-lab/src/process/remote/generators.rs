@@ -196,13 +196,11 @@ impl Generators {
         }
         let mut answers: Vec<Option<Answer>> = self.links.iter().map(|_| None).collect();
         loop {
-            for place in 0..self.links.len() {
-                if answers[place].is_none() {
-                    match self.links[place].come() {
-                        None => {}
-                        Some(Ok(answer)) => answers[place] = Some(answer),
-                        Some(Err(unanswered)) => return Err(self.unanswered(place, unanswered)),
-                    }
+            for (place, answer) in answers.iter_mut().enumerate().filter(|(_, answer)| answer.is_none()) {
+                match self.links[place].come() {
+                    None => {}
+                    Some(Ok(come)) => *answer = Some(come),
+                    Some(Err(unanswered)) => return Err(self.unanswered(place, unanswered)),
                 }
             }
             let Some(silent) = answers.iter().position(Option::is_none) else {
