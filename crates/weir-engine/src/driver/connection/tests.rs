@@ -50,7 +50,7 @@ struct Completion {
     more: bool,
 }
 
-/// What the handler was told last by a receive.
+/// The answer to the handler's last receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Bytes,
@@ -67,7 +67,7 @@ enum Plant {
     ShortIsWhole,
     /// A failure shows before the bytes that had arrived.
     RestIsLost,
-    /// An arrival wakes nobody.
+    /// An arrival does not wake its receiver.
     WakeIsLost,
     /// A send is started while another one is in flight.
     TwoSends,
@@ -174,7 +174,7 @@ impl World {
         panic!("it never ends: {self:?}");
     }
 
-    /// Nobody waits for what is there, or can no longer be.
+    /// A task waits only for what is not there yet and may still be.
     fn check_waiters(&self) {
         let has_answer = self.inbound > 0 || !self.connection.input().may_arrive();
         assert!(!self.receiver_waits || !has_answer, "the receiver is not woken: {self:?}");
@@ -611,7 +611,7 @@ impl World {
         self.completions.push(Completion { request, result, more });
     }
 
-    /// What a request in flight comes to now, and whether it stays in flight.
+    /// The result that a request in flight has now, if any, and whether it stays in flight.
     fn outcome(&mut self, request: Request, is_cancelled: bool) -> Option<(Result<u32, Errno>, bool)> {
         // A request that can be performed may do so although a cancellation is on its way.
         let is_stopped = is_cancelled && self.random.chance(500);
