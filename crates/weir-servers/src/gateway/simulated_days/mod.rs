@@ -15,6 +15,7 @@
 //!
 //! `WEIR_TEST_DAYS=10000` simulates more days, `WEIR_TEST_FIRST=n` starts at day n, `WEIR_TEST_SEED=n` replays one.
 
+mod alone;
 mod disks;
 mod model;
 mod parties;
@@ -79,6 +80,8 @@ pub(super) enum Plant {
     LostNumberIgnored,
     /// A client is not informed that its replace has no original.
     ReplaceUntold,
+    /// An order that was given to a connection passes for one that was not.
+    SentPassesForUnsent,
 }
 
 thread_local! {
