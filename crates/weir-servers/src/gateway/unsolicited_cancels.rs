@@ -41,7 +41,7 @@ impl Expiry {
     }
 
     /// The message to its client: that it has timed out, or that it was never accepted.
-    fn message(&self, timestamp_ns: u64) -> Outbound {
+    pub(super) fn message(&self, timestamp_ns: u64) -> Outbound {
         let user_ref_num = self.origin.user_ref_num;
         match self.left {
             Some(quantity) => {

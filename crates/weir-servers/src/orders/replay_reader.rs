@@ -159,7 +159,10 @@ mod tests {
     use super::*;
     use crate::{
         journal::{Journal, JournalConfig, Level, recover},
-        orders::{Application, ClientMessage, LocalOrders, OrdersConfig, OrdersRecoverError, Recovery, accounts_named},
+        orders::{
+            Application, ClientMessage, LocalOrders, OrdersConfig, OrdersRecoverError, Recovery,
+            accounts_named,
+        },
     };
 
     /// An account that has one message among this many of another one.

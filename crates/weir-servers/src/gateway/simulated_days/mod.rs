@@ -15,6 +15,7 @@
 //!
 //! `WEIR_TEST_DAYS=10000` simulates more days, `WEIR_TEST_FIRST=n` starts at day n, `WEIR_TEST_SEED=n` replays one.
 
+mod alone;
 mod checkpoints;
 mod disks;
 mod model;
@@ -80,6 +81,8 @@ pub(super) enum Plant {
     LostNumberIgnored,
     /// A client is not informed that its replace has no original.
     ReplaceUntold,
+    /// An order that was given to a connection passes for one that was not.
+    SentPassesForUnsent,
 }
 
 thread_local! {

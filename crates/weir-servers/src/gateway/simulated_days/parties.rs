@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Every order has this price or none, so that they trade. It is ten units of the currency.
-const PRICE: u64 = 100_000;
+pub(super) const PRICE: u64 = 100_000;
 /// By this time, both ends of a lost line have noticed.
 const NOTICED: Duration = Duration::from_secs(5);
 /// How often a connection that is lost before it is accepted is retried, and how long its login may take.
@@ -378,17 +378,21 @@ impl Client {
         }
         self.leave();
         self.connect(self.stream.len() as u64 + 1).await;
+        for raw in self.unanswered() {
+            self.send(&raw).await;
+        }
+    }
+
+    /// The numbered messages that have no answer yet.
+    pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
         let is_answered = |number: u32| {
             let is_it = |raw: &Vec<u8>| {
                 matches!(raw.first(), Some(b'A' | b'J' | b'U')) && outbound_user_ref_num(raw) == Some(number)
             };
             self.stream.iter().any(is_it)
         };
-        let again: Vec<Vec<u8>> =
-            self.sent.iter().filter(|(number, ..)| !is_answered(*number)).map(|it| it.2.clone()).collect();
-        for raw in again {
-            self.send(&raw).await;
-        }
+        let unanswered = self.sent.iter().filter(|(number, ..)| !is_answered(*number));
+        unanswered.map(|(_, _, raw)| raw.clone()).collect()
     }
 
     async fn send(&self, raw: &[u8]) {
@@ -404,38 +408,44 @@ impl Client {
     pub(super) async fn trade(&mut self, count: u64, random: &mut Random) {
         self.come_back().await;
         for _ in 0..count {
-            let number = self.last_number() + 1;
-            let name = format!("{}-{number}", self.account);
-            let id: ClientOrderId = name.parse().expect("it is short");
-            let quantity = 1 + random.below(100) as u32;
-            // One of the last orders, which may be open.
-            let any = number.saturating_sub(random.below(self.reach) as u32).max(1);
-            let message = match random.below(100) {
-                0..60 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
-                60..75 => Inbound::Replace(
-                    Replace {
-                        original_user_ref_num: any,
-                        user_ref_num: number,
-                        quantity,
-                        price: PRICE,
-                        time_in_force: time_in_force::DAY,
-                        display: b'Y',
-                        intermarket_sweep: b'N',
-                        client_order_id: id,
-                    },
-                    Appendage::EMPTY,
-                ),
-                75..85 => Inbound::Cancel(Cancel { user_ref_num: any, quantity: 0 }),
-                85..93 => Inbound::Cancel(Cancel { user_ref_num: any, quantity }),
-                _ => Inbound::Modify(Modify { user_ref_num: any, side: self.side(), quantity }),
-            };
-            let mut raw = Vec::new();
-            message.encode(&mut raw);
-            if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
-                self.sent.push((number, name, raw.clone()));
-            }
+            let raw = self.next_message(random);
             self.send(&raw).await;
         }
+    }
+
+    /// A new order, or a message about one of the last ones.
+    pub(super) fn next_message(&mut self, random: &mut Random) -> Vec<u8> {
+        let number = self.last_number() + 1;
+        let name = format!("{}-{number}", self.account);
+        let id: ClientOrderId = name.parse().expect("it is short");
+        let quantity = 1 + random.below(100) as u32;
+        // One of the last orders, which may be open.
+        let any = number.saturating_sub(random.below(self.reach) as u32).max(1);
+        let message = match random.below(100) {
+            0..60 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
+            60..75 => Inbound::Replace(
+                Replace {
+                    original_user_ref_num: any,
+                    user_ref_num: number,
+                    quantity,
+                    price: PRICE,
+                    time_in_force: time_in_force::DAY,
+                    display: b'Y',
+                    intermarket_sweep: b'N',
+                    client_order_id: id,
+                },
+                Appendage::EMPTY,
+            ),
+            75..85 => Inbound::Cancel(Cancel { user_ref_num: any, quantity: 0 }),
+            85..93 => Inbound::Cancel(Cancel { user_ref_num: any, quantity }),
+            _ => Inbound::Modify(Modify { user_ref_num: any, side: self.side(), quantity }),
+        };
+        let mut raw = Vec::new();
+        message.encode(&mut raw);
+        if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
+            self.sent.push((number, name, raw.clone()));
+        }
+        raw
     }
 
     fn side(&self) -> u8 {
@@ -443,7 +453,13 @@ impl Client {
     }
 
     /// An order, possibly immediate-or-cancel or at any price.
-    fn enter(&self, user_ref_num: u32, quantity: u32, id: ClientOrderId, random: &mut Random) -> Enter {
+    pub(super) fn enter(
+        &self,
+        user_ref_num: u32,
+        quantity: u32,
+        id: ClientOrderId,
+        random: &mut Random,
+    ) -> Enter {
         let (price, time_in_force) = match random.below(10) {
             0 => (PRICE_MARKET, time_in_force::DAY),
             1 => (PRICE, time_in_force::IMMEDIATE_OR_CANCEL),

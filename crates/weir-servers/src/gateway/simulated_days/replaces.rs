@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The name of a replace; `None` for other messages.
-fn name_of(raw: &[u8]) -> Option<String> {
+pub(super) fn name_of(raw: &[u8]) -> Option<String> {
     match Inbound::decode(raw) {
         Ok(Inbound::Replace(replace, _)) => Some(replace.client_order_id.as_str().trim_end().to_owned()),
         _ => None,
