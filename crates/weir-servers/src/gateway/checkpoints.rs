@@ -85,19 +85,21 @@ pub(super) fn keep_writing(gateway: &Arc<GatewayState>) -> io::Result<()> {
     let (config, symbols) = (gateway.config.clone(), Arc::clone(&gateway.common.symbols));
     let (workers, here) = (gateway.common.workers, Arc::downgrade(gateway));
     let write = move || {
-        // It takes longer with the usual priority.
+        // If it cannot be lowered, it stays.
         let _ = setpriority_process(Some(gettid()), NICE_MOST);
         let (mut writing, mut not_indexed) = (Writing::new(&directory), BTreeSet::new());
         while is_there(&here) {
-            stream_index::write_missing(&directory, &mut not_indexed);
             if writing.is_due(&directory, config.journal_segment_bytes)
                 && let Err(obstacle) = writing.write(&directory, (workers, &config, &symbols))
             {
                 tell(&here, &obstacle);
                 if matches!(obstacle, Obstacle::State(_)) {
-                    return;
+                    // Later records do not change that.
+                    writing.failed_at = u64::MAX;
                 }
             }
+            // A start waits for a checkpoint, and a replay that finds no index only reads more.
+            stream_index::write_missing(&directory, &mut not_indexed);
         }
     };
     thread::Builder::new().name("weir-checkpoint".into()).spawn(write).map(drop)
@@ -121,7 +123,7 @@ struct Writing {
     /// The last checkpoint without its state, and its bytes.
     last: Checkpoint,
     bytes: u64,
-    /// How much the journals had grown when the last attempt failed.
+    /// How much the journals had grown when the last attempt failed; the largest number if none can succeed.
     failed_at: u64,
 }
 
@@ -145,7 +147,7 @@ impl Writing {
     fn is_due(&self, directory: &Path, segment_bytes: u64) -> bool {
         // What cannot be listed now is listed the next time.
         let behind = self.last.bytes_behind(directory).unwrap_or(0);
-        behind >= segment_bytes.max(self.bytes * GROWTH_FACTOR) + self.failed_at
+        behind >= segment_bytes.max(self.bytes * GROWTH_FACTOR).saturating_add(self.failed_at)
     }
 
     fn write(

@@ -17,7 +17,7 @@ Examples:
 const AFTER_EXPORT: &str = "\
 Examples:
   weir journal export journal --pcap day.pcap --account C00001
-  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp";
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp";
 
 #[derive(Debug, Args)]
 pub(crate) struct Journal {

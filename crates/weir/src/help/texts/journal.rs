@@ -23,11 +23,11 @@ pub(super) const AFTER_EXPORT: [&str; 2] = [
     "\
 예:
   weir journal export journal --pcap day.pcap --account C00001
-  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp",
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp",
     "\
 示例：
   weir journal export journal --pcap day.pcap --account C00001
-  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp -d tcp.port==7002,soupbintcp",
+  weir journal export journal --pcap - | tshark -r - -d tcp.port==7001,soupbintcp",
 ];
 
 /// Descriptions of the flags of its tasks.
