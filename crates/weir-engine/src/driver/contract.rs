@@ -5,6 +5,7 @@
 //! - A socket is named by a [`SlotId`]; a stale name gives an error, never another socket.
 //! - Received bytes belong to the connection: `poll_receive` only takes bytes that are there, so dropping the future
 //!   that called it loses nothing. Bytes that arrived before a send failed are received before the error shows.
+//!   The error shows even if the peer's end was received before the send failed.
 //! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
 //!   flight for a socket, so bytes leave in order. `poll_output_room` waits while the queue is above the
 //!   high-water mark.

@@ -1,4 +1,4 @@
-//! Errors of socket operations, and the reaction to a failed accept, the same for every driver.
+//! Errors of socket operations, and the reactions to a failed accept or send, the same for every driver.
 
 use std::{io, time::Duration};
 
@@ -78,7 +78,7 @@ pub(crate) fn send_failure(error: Errno) -> SendFailure {
         Errno::INTR => SendFailure::Again,
         Errno::AGAIN => SendFailure::Full,
         Errno::NOBUFS | Errno::NOMEM => SendFailure::NoMemory,
-        // The driver cancels what it ends.
+        // Only the driver cancels, and only on a connection that it ends.
         Errno::CANCELED => SendFailure::Fatal(Errno::CONNABORTED),
         error => SendFailure::Fatal(error),
     }

@@ -1,7 +1,7 @@
 //! Operations that lacked a resource, and when they are tried again: accepts without a descriptor, and sends for which
 //! the kernel had no memory.
 //!
-//! It knows times and names, and no socket. The driver says what lacks, and tries again what is due.
+//! It knows times and names, and no socket. The driver says what is missing, and tries again what is due.
 
 use super::error::{ACCEPT_RETRY, SEND_RETRY};
 use crate::{clock::Instant, slab::SlotId};

@@ -333,7 +333,7 @@ fn generators_in_two_namespaces_load_a_server_in_a_third() {
     }
     let log = folder.join("log");
     let serve = format!("\"$WEIR\" serve echo --listen 10.9.0.1:7007 >{} 2>&1 &", shown(&log));
-    let ready = format!("until grep -q listening {}; do kill -0 $server || exit 1; done", shown(&log));
+    let ready = format!("until grep -qs listening {}; do kill -0 $server || exit 1; done", shown(&log));
     let way = format!("ip netns exec {{host}} env XDG_CACHE_HOME={}/{{host}}", shown(&folder));
     let load = format!(
         "\"$WEIR\" load echo --target 10.9.0.1:7007 -c 4 -n 4000 --json --host b,c --rsh \"{way}\"; code=$?; \

@@ -18,7 +18,8 @@
 //!                 Discarding ─────────────────────────────┴ or taken all ───┘
 //! ```
 //!
-//! A failure leads from each state with a closed handle to `Cancelled` or closed. The linger deadline is a failure.
+//! A failure leads from each state with a closed handle to `Cancelled` or closed. The linger deadline is a failure. A
+//! drain that begins while a receive is being cancelled leads from `Cancelled` to `Discarding`.
 //! The input ([`Input`]):
 //!
 //! ```text
@@ -169,7 +170,7 @@ impl Connection {
         self.sending = Sending::AwaitsRoom;
     }
 
-    /// The kernel reports room. False: that is known.
+    /// The kernel reports room. False: that was known already.
     pub(super) fn find_room(&mut self) -> bool {
         std::mem::replace(&mut self.sending, Sending::Idle) == Sending::AwaitsRoom
     }

@@ -97,7 +97,8 @@ impl Uring {
         for place in 0..self.lingering.len() {
             let id = self.lingering.at(place);
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            if !socket.connection.is_discarding() || !socket.connection.may_receive() {
+            // Also one whose receive could not start.
+            if !socket.connection.is_discarding() {
                 continue;
             }
             let counters = &self.parts.counters;

@@ -484,7 +484,9 @@ impl DriverOps for Uring {
             }
         }
         self.parts.departed.wait(&mut socket.receive_waiter, waker);
-        self.arm_receive(stream);
+        if socket.connection.receiving() == Receiving::Idle {
+            self.arm_receive(stream);
+        }
         Poll::Pending
     }
 

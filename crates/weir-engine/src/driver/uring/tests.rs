@@ -582,6 +582,28 @@ fn a_connection_that_is_closed_just_before_a_drain_is_not_waited_for() {
     assert_eq!(runtime.drain(Duration::from_secs(4)), 0);
 }
 
+/// The peer would lose what it has not read yet to a reset at the end of the linger time.
+#[test]
+fn a_discarding_connection_whose_receive_cannot_start_is_closed_in_order() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let (id, mut peer) = connect(&mut driver);
+    driver.drain();
+    driver.close(id);
+    let socket = driver.sockets.get_mut(id).expect("its peer's direction is open");
+    assert!(socket.connection.is_discarding());
+    // As when there is no memory for the buffers of a new receive; the present one ends without a trace.
+    driver.stop_receive(id);
+    let socket = driver.sockets.get_mut(id).expect("its receive is in flight");
+    socket.fail(Errno::NOMEM, &driver.parts);
+    let deadline = monotonic() + Duration::from_secs(10);
+    while driver.sockets() > 0 {
+        assert!(monotonic() < deadline, "it is held until the linger time is over");
+        look(&mut driver);
+    }
+    assert_eq!(peer.read(&mut [0; 1]).expect("no reset"), 0);
+}
+
 #[test]
 fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
     let counters = Arc::new(Counters::default());
