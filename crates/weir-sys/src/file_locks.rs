@@ -146,7 +146,8 @@ mod tests {
         flock(&file, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
         let alone = FileLocks::now().holder_of(&path).expect("it is held");
         assert_eq!((shared.is_exclusive, alone.is_exclusive), (false, true));
-        drop(file);
+        // Another test may have just forked: its child holds the open file until it runs a program.
+        flock(&file, FlockOperation::Unlock).expect("it is held");
         assert_eq!(FileLocks::now().holder_of(&path), None);
         fs::remove_file(&path).expect("it can be removed");
         assert_eq!(FileLocks::now().holder_of(&path), None, "one that is gone is nobody's");

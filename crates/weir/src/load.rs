@@ -229,7 +229,7 @@ pub(crate) fn spec(
     let target = match place {
         Place::Here => resolved(shared, flag, target, connect_timeout)?,
         Place::Elsewhere => {
-            target.parse::<Address>().map_or(UNRESOLVED.to_owned(), |address| address.to_string())
+            target.parse::<Address>().map_or_else(|_| unresolved(target), |address| address.to_string())
         }
     };
     Ok(LoadSpec {
@@ -253,6 +253,17 @@ pub(crate) fn spec(
         observe_stats: shared.observe_stats.clone(),
         protocol,
     })
+}
+
+/// What stands for a target whose name is resolved elsewhere. RFC 6761 reserves `localhost` and all names below it for
+/// loopback, so what these mean is known everywhere.
+fn unresolved(target: &str) -> String {
+    let local_port = target.rsplit_once(':').and_then(|(name, port)| {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        port.parse::<u16>().ok().filter(|_| is_local)
+    });
+    local_port.map_or_else(|| UNRESOLVED.to_owned(), |port| format!("127.0.0.1:{port}"))
 }
 
 /// The address of a target as this machine resolves it.
@@ -317,12 +328,17 @@ const DESCRIPTORS_BESIDE: u64 = 48;
 
 /// Errors that only the command line can detect.
 pub(crate) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
+    let sockets = u64::from(spec.connections) + u64::from(spec.idle_connections);
+    check_process(spec, shared, sockets)
+}
+
+/// The same for a process that opens this many of the load's connections.
+pub(crate) fn check_process(spec: &mut LoadSpec, shared: &LoadShared, sockets: u64) -> Result<()> {
     engine::check_pin(&shared.pin)?;
     if shared.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {
         return Err(UsageError("--observe-stats takes an abstract name: @name".into()).into());
     }
     engine::resolve(&mut spec.engine, &shared.options)?;
-    let sockets = u64::from(spec.connections) + u64::from(spec.idle_connections);
     let text = match spec.engine.driver {
         DriverChoice::Named(Driver::Blocking) => {
             "--driver blocking: the generator needs many operations at once; use uring, epoll, poll or select"
@@ -396,6 +412,17 @@ mod tests {
             error_share: wrong_status as f64 / (messages + wrong_status).max(1) as f64,
             failure_first: (wrong_status > 0).then_some(FailureSample { class: "wrong_status".into(), text }),
             ..LoadReport::default()
+        }
+    }
+
+    #[test]
+    fn only_names_of_loopback_have_an_address_before_they_are_resolved() {
+        for target in ["localhost:80", "LOCALHOST.:80", "api.localhost:80"] {
+            assert_eq!(unresolved(target), "127.0.0.1:80", "{target}");
+        }
+        for target in ["server:80", "notlocalhost:80", "localhost.example:80", "localhost", "localhost:port"]
+        {
+            assert_eq!(unresolved(target), UNRESOLVED, "{target}");
         }
     }
 

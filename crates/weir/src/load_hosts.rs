@@ -10,7 +10,7 @@ use weir_lab::{
     },
     run::RunError,
 };
-use weir_load::{Arrivals, LoadError, LoadSpec, Phase, Progress};
+use weir_load::{Arrivals, LoadError, LoadSpec, Phase, Progress, WORKERS_MAX};
 use weir_record::load::{
     LoadReport,
     parts::{GENERATORS_MAX, PartPhase},
@@ -127,6 +127,15 @@ fn spec(load: &dyn LoadCommand, hosts: usize) -> Result<LoadSpec> {
         return Err(UsageError(load.refusal("connections", reason)).into());
     }
     let spec = LoadSpec { workers: spec.workers.saturating_mul(hosts), ..spec };
+    if spec.workers > WORKERS_MAX {
+        return Err(UsageError(format!(
+            "--workers: {} on each of {hosts} hosts are {} threads in all, and a load has at most {WORKERS_MAX}; use \
+             fewer on each host",
+            load.shared().workers,
+            spec.workers
+        ))
+        .into());
+    }
     spec.validate().map_err(|error| match error {
         LoadError::Invalid { field: "workers", .. } => UsageError(format!(
             "--workers: {} on each of {hosts} hosts are {} threads, and each needs a connection; use fewer threads, or \
@@ -183,12 +192,19 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// A target on loopback is each host itself, which few users mean.
+/// A target on loopback or without a network is each host itself, which few users mean.
 fn tell_loopback(spec: &LoadSpec, shared: &LoadShared) {
-    let Ok(Address::Tcp(address)) = spec.target.parse() else { return };
-    if address.ip().is_loopback() {
-        let hosts = shared.hosts.join(", ");
-        output::tell(&format!("{address} is loopback: each of {hosts} loads its own server at that address"));
+    if let Some(what) = own_of_each(&spec.target) {
+        let (target, hosts) = (&spec.target, shared.hosts.join(", "));
+        output::tell(&format!("{target} is {what}: each of {hosts} loads its own server at that address"));
+    }
+}
+
+/// What a target is that is on each host itself.
+fn own_of_each(target: &str) -> Option<&'static str> {
+    match target.parse().ok()? {
+        Address::Tcp(address) => address.ip().is_loopback().then_some("loopback"),
+        Address::Unix(_) | Address::Abstract(_) => Some("a Unix socket"),
     }
 }
 
@@ -249,6 +265,16 @@ mod tests {
     fn hosts(text: &str, rsh: Option<&str>) -> Result<Vec<String>, String> {
         let hosts: Vec<String> = text.split(',').map(str::to_owned).collect();
         ways(&hosts, rsh).map(|ways| ways.iter().map(Transport::to_string).collect())
+    }
+
+    #[test]
+    fn a_target_on_each_host_itself_is_known() {
+        for target in ["127.0.0.1:9", "[::1]:9", "unix:/run/x", "@x"] {
+            assert!(own_of_each(target).is_some(), "{target}");
+        }
+        for target in ["192.0.2.1:9", "[2001:db8::1]:9", load::UNRESOLVED] {
+            assert_eq!(own_of_each(target), None, "{target}");
+        }
     }
 
     #[test]

@@ -157,13 +157,16 @@ pub struct LoadPart {
 /// Most seconds that a generator may be behind the first one. It hands its seconds over at least once a second.
 const BEHIND_SECONDS_MAX: usize = 120;
 
-/// Rows by second of several generators, from their histograms. It keeps the seconds that not all have passed.
+/// Rows by second of several generators, from their histograms. It keeps the seconds that not all running
+/// ones have passed.
 #[derive(Debug)]
 pub struct SecondSums {
     /// Finished rows.
     rows: Vec<SecondRow>,
     /// Rows of each generator by itself.
     own: Vec<Vec<SecondRow>>,
+    /// Which generators have no further seconds.
+    ended: Vec<bool>,
     /// Sums of the seconds after the finished ones.
     open: Vec<SecondSum>,
 }
@@ -187,21 +190,32 @@ pub enum SecondError {
     /// There is no generator of this number.
     #[error("there is no such generator")]
     Unknown,
+    /// It said before that it has no further seconds.
+    #[error("a second came after the last one")]
+    Ended,
 }
 
 impl SecondSums {
     /// Sums of this many generators.
     pub fn new(generators: usize) -> Self {
-        Self { rows: Vec::new(), own: vec![Vec::new(); generators], open: Vec::new() }
+        Self {
+            rows: Vec::new(),
+            own: vec![Vec::new(); generators],
+            ended: vec![false; generators],
+            open: Vec::new(),
+        }
     }
 
     /// Adds the next second of a generator.
     ///
     /// # Errors
-    /// If its histogram is none, or the other generators are far behind.
+    /// If its histogram is none, it has ended, or another generator that runs is far behind.
     pub fn add(&mut self, generator: usize, second: &SecondPart) -> Result<(), SecondError> {
         let number = self.own.get(generator).ok_or(SecondError::Unknown)?.len();
-        // Finished rows are those that every generator has passed, so this one's next row is none of them.
+        if self.ended[generator] {
+            return Err(SecondError::Ended);
+        }
+        // Finished rows are those that every running generator has passed, so this one's next row is none of them.
         let place = number.saturating_sub(self.rows.len());
         if place > BEHIND_SECONDS_MAX {
             return Err(SecondError::Behind);
@@ -220,8 +234,24 @@ impl SecondSums {
             }
             None => self.open.push(SecondSum { messages: second.messages, errors: second.errors, times }),
         }
-        self.close(self.own.iter().map(Vec::len).min().unwrap_or(0));
+        self.close(self.passed());
         Ok(())
+    }
+
+    /// A generator has no further seconds. The others do not wait for it: a counted load may end on one host long
+    /// before it ends on another.
+    pub fn end(&mut self, generator: usize) {
+        if let Some(ended) = self.ended.get_mut(generator) {
+            *ended = true;
+            self.close(self.passed());
+        }
+    }
+
+    /// How many seconds are complete: those that every running generator has passed.
+    fn passed(&self) -> usize {
+        let running = self.own.iter().zip(&self.ended).filter(|(_, ended)| !**ended);
+        let slowest = running.map(|(own, _)| own.len()).min();
+        slowest.unwrap_or_else(|| self.own.iter().map(Vec::len).max().unwrap_or(0))
     }
 
     fn close(&mut self, until: usize) {
@@ -231,7 +261,7 @@ impl SecondSums {
         }
     }
 
-    /// The last row that all have passed.
+    /// The last row that all running generators have passed.
     pub fn last(&self) -> Option<SecondRow> {
         self.rows.last().copied()
     }
@@ -339,6 +369,40 @@ mod tests {
         let (rows, own) = sums.finish(3_200_000_000, &[1_500_000_000, 3_200_000_000]);
         assert_eq!(rows.iter().map(|row| row.messages).collect::<Vec<_>>(), [3, 2, 1]);
         assert_eq!(own.iter().map(Vec::len).collect::<Vec<_>>(), [1, 3], "its last second is no whole one");
+    }
+
+    #[test]
+    fn a_generator_that_has_ended_holds_no_row_back() {
+        let mut sums = SecondSums::new(2);
+        for _ in 0..2 {
+            sums.add(0, &second(&[100], 1)).expect("it is right");
+        }
+        assert_eq!(sums.last(), None, "the other one runs and has passed nothing");
+        sums.end(0);
+        assert_eq!(sums.add(0, &second(&[], 0)), Err(SecondError::Ended));
+        for number in 0..300 {
+            assert_eq!(sums.add(1, &second(&[300], 0)), Ok(()), "second {number}");
+        }
+        assert_eq!(sums.last(), Some(SecondRow { messages: 1, errors: 0, p50_ns: 300, p99_ns: 300 }));
+        sums.end(1);
+        let (rows, own) = sums.finish(300_000_000_000, &[2_000_000_000, 300_000_000_000]);
+        assert_eq!(own.iter().map(Vec::len).collect::<Vec<_>>(), [2, 300]);
+        let counts: Vec<(u64, u64)> = rows.iter().map(|row| (row.messages, row.errors)).collect();
+        assert_eq!(counts[..2], [(2, 1); 2]);
+        assert_eq!(counts[2..], [(1, 0); 298]);
+    }
+
+    #[test]
+    fn rows_are_complete_when_the_slower_of_two_has_ended() {
+        let mut sums = SecondSums::new(2);
+        for _ in 0..3 {
+            sums.add(1, &second(&[300], 0)).expect("it is right");
+        }
+        sums.add(0, &second(&[100], 0)).expect("it is right");
+        sums.end(1);
+        assert_eq!(sums.last().map(|row| row.messages), Some(2), "the first one may have further seconds");
+        sums.end(0);
+        assert_eq!(sums.last().map(|row| row.messages), Some(1), "all rows are complete");
     }
 
     #[test]

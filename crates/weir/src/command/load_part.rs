@@ -45,10 +45,11 @@ pub(crate) fn run() -> Result<Exit> {
     let files = setup.files.iter().filter_map(|(path, digits)| Some((path.clone(), hex_bytes(digits)?)));
     shipped::set(files.collect());
     let words = std::iter::once("weir").chain(setup.words.iter().map(String::as_str));
-    let arguments = Arguments::try_parse_from(words).map_err(|error| usage(error.to_string()))?;
-    let Command::Load(load) = &arguments.command else {
-        return Err(usage("the words of the setup are no load".to_owned()));
-    };
+    // What the parser says is not passed on: it quotes words, and one of them may be a password. The coordinator has
+    // parsed the same words before, with the same build.
+    let no_load = || usage("the words of the setup are no load of this build".to_owned());
+    let arguments = Arguments::try_parse_from(words).map_err(|_| no_load())?;
+    let Command::Load(load) = &arguments.command else { return Err(no_load()) };
     let load = load.command();
     let mut control = Orders { came: listen(input)?, output: io::stdout().lock(), has_reader: true };
     let Some(spec) = control.meanwhile(|| prepare(load, setup.share), &stop)? else {
@@ -62,7 +63,10 @@ pub(crate) fn run() -> Result<Exit> {
 /// The specification of the whole load. Names are resolved here, which may take long.
 fn prepare(load: &dyn LoadCommand, share: WorkerShare) -> Result<LoadSpec> {
     let mut spec = load.spec(Place::Here)?;
-    load::check(&mut spec, load.shared())?;
+    // Limits of a process concern the connections of this one, not those of all hosts.
+    let [active, idle] =
+        [spec.connections, spec.idle_connections].map(|total| u64::from(share.part_of(total)));
+    load::check_process(&mut spec, load.shared(), active + idle)?;
     spec.workers = share.all;
     Ok(spec)
 }
@@ -163,26 +167,21 @@ impl<W: Write> Orders<W> {
             let next: Vec<SecondPart> = seconds.by_ref().take(SECONDS_MAX).collect();
             let ended = if next.is_empty() { part.take() } else { None };
             let is_last = ended.is_some();
-            self.answer(PartAnswer {
-                phase: PartPhase::Ended,
-                messages,
-                errors,
-                seconds: next,
-                ended,
-                ..PartAnswer::default()
-            });
+            let counts = PartAnswer { phase: PartPhase::Ended, messages, errors, ..PartAnswer::default() };
+            self.answer(PartAnswer { seconds: next, ended, ..counts.clone() });
             if is_last {
-                self.stay();
+                self.stay(&counts);
                 return self.has_reader;
             }
         }
         false
     }
 
-    /// Answers until the coordinator closes the connection: other generators may take longer.
-    fn stay(&mut self) {
+    /// Answers with these counts until the coordinator closes the connection: other generators may take longer, and
+    /// the sum of all counts that it shows must not fall.
+    fn stay(&mut self, counts: &PartAnswer) {
         while let Ok(_order) = self.came.recv() {
-            self.answer(PartAnswer { phase: PartPhase::Ended, ..PartAnswer::default() });
+            self.answer(counts.clone());
         }
     }
 }
@@ -216,9 +215,13 @@ mod tests {
     fn seconds_are_handed_over_some_at_a_time_and_the_result_comes_last() {
         let mut control = orders(b"\"look\"\n\"look\"\n\"look\"\n\"look\"\n");
         let seconds = vec![SecondPart::default(); SECONDS_MAX + 1];
-        assert!(control.hand_over(LoadPart::default(), seconds, &AtomicBool::new(false)));
+        let mut part = LoadPart::default();
+        part.report.messages_whole_run = 7;
+        assert!(control.hand_over(part, seconds, &AtomicBool::new(false)));
+        let answers = answers(&control);
         let counts: Vec<(usize, bool)> =
-            answers(&control).iter().map(|it| (it.seconds.len(), it.ended.is_some())).collect();
+            answers.iter().map(|it| (it.seconds.len(), it.ended.is_some())).collect();
         assert_eq!(counts, [(SECONDS_MAX, false), (1, false), (0, true), (0, false)]);
+        assert!(answers.iter().all(|it| it.messages == 7 && it.phase == PartPhase::Ended), "it stays so");
     }
 }

@@ -2,8 +2,8 @@
 //! [`Ring::push_naming_memory`](super::ring::Ring::push_naming_memory), whose caller says who owns that memory.
 //!
 //! Each constructor takes what the operation names: a descriptor that it uses up is passed as its owner. A descriptor
-//! that is only named must stay open until the final completion (`Connection::operations`); if it did not, the operation
-//! would reach another file, which is a bug, but no memory is touched that is not the kernel's.
+//! that is only named must stay open until the final completion (`Connection::operations`); if it did not, the
+//! operation would reach another file, which is a bug, but no memory is touched that is not the kernel's.
 
 use std::os::fd::{IntoRawFd, OwnedFd};
 

@@ -18,8 +18,8 @@ use weir_record::load::parts::{GENERATORS_MAX, PartAnswer, PartOrder, PartSetup}
 use super::{
     OwnProgram, Transport,
     codec::{Answer, Question, Refused},
-    link::{Link, Patience, Unanswered},
-    wait::{Limits, Wait},
+    link::{COPY_MAX, Link, Patience, Unanswered},
+    wait::{Limits, Over, Wait},
 };
 use crate::launch::LaunchError;
 
@@ -32,6 +32,9 @@ const END_SILENT: Duration = Duration::from_secs(1);
 
 /// Longest time of an answer. The agent waits less long for its generator.
 const ANSWER_MAX: Duration = Duration::from_secs(9);
+
+/// Bytes of a setup that even a slow line carries in a second.
+const SETUP_BYTES_PER_SECOND: usize = 64 << 10;
 
 /// Longest time between two looks for an interruption.
 const TICK: Duration = Duration::from_millis(20);
@@ -145,10 +148,17 @@ impl Generators {
         self.links.iter_mut().flat_map(Link::said).collect()
     }
 
-    /// Starts the generators.
-    pub(crate) fn begin(&mut self, setups: Vec<PartSetup>) -> Result<(), GeneratorError> {
+    /// Starts the generators, unless the user interrupts.
+    pub(crate) fn begin(
+        &mut self,
+        setups: Vec<PartSetup>,
+        interrupt: &AtomicBool,
+    ) -> Result<(), GeneratorError> {
+        let longest = sending_max(&setups);
         let questions = setups.into_iter().map(|setup| Question::LoadPart(Box::new(setup))).collect();
-        for (place, answer) in self.ask_all(questions)?.into_iter().enumerate() {
+        for (place, answer) in
+            self.ask_all(questions, Limits::new(longest, interrupt))?.into_iter().enumerate()
+        {
             if answer != Answer::Nothing {
                 return Err(self.misunderstood(place, &answer));
             }
@@ -158,8 +168,11 @@ impl Generators {
 
     /// Gives all of them an order, and waits until all have carried it out.
     pub(crate) fn order(&mut self, order: PartOrder) -> Result<Heard, GeneratorError> {
+        // An interruption is an order too, and an answer is short.
+        let never = AtomicBool::new(false);
+        let limits = Limits::new(ANSWER_MAX, &never);
         let began = Instant::now();
-        let answers = self.ask_all(vec![Question::Part(order); self.links.len()])?;
+        let answers = self.ask_all(vec![Question::Part(order); self.links.len()], limits)?;
         let within = began.elapsed();
         let mut all = Vec::with_capacity(answers.len());
         for (place, answer) in answers.into_iter().enumerate() {
@@ -182,10 +195,11 @@ impl Generators {
     }
 
     /// Asks all of them at once, and waits for all answers.
-    fn ask_all(&mut self, questions: Vec<Question>) -> Result<Vec<Answer>, GeneratorError> {
-        // An interruption is an order too, and an answer is short.
-        let never = AtomicBool::new(false);
-        let limits = Limits::new(ANSWER_MAX, &never);
+    fn ask_all(
+        &mut self,
+        questions: Vec<Question>,
+        limits: Limits<'_>,
+    ) -> Result<Vec<Answer>, GeneratorError> {
         let mut wait = Wait::new(limits, Instant::now());
         for (place, question) in questions.into_iter().enumerate() {
             if let Some(link) = self.links.get_mut(place)
@@ -206,10 +220,14 @@ impl Generators {
             let Some(silent) = answers.iter().position(Option::is_none) else {
                 return Ok(answers.into_iter().flatten().collect());
             };
-            if wait.over(Instant::now()).is_some() {
-                let reason = format!("it gave no answer within {} s", ANSWER_MAX.as_secs());
-                let unanswered = self.links[silent].lost(reason);
-                return Err(self.unanswered(silent, unanswered));
+            match wait.over(Instant::now()) {
+                None => {}
+                Some(Over::Interrupted) => return Err(GeneratorError::Interrupted),
+                Some(Over::TooLate) => {
+                    let reason = format!("it gave no answer within {} s", wait.longest().as_secs());
+                    let unanswered = self.links[silent].lost(reason);
+                    return Err(self.unanswered(silent, unanswered));
+                }
             }
             let waiting = self.links.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
             Link::wait_any(waiting.map(|(link, _)| link), TICK);
@@ -236,9 +254,25 @@ impl Generators {
 
 impl Drop for Generators {
     fn drop(&mut self) {
-        // All of them end at the same time, and are waited for afterwards.
+        // All of them end at the same time, and are waited for afterwards: together, so that several silent ones take
+        // no longer than one.
         self.links.iter_mut().for_each(Link::close);
+        let until = Instant::now() + PATIENCE.end;
+        for mut link in self.links.drain(..) {
+            link.end_within(until.saturating_duration_since(Instant::now()));
+        }
     }
+}
+
+/// Longest time until all setups are sent, one after the other, and answered: their files may be long.
+fn sending_max(setups: &[PartSetup]) -> Duration {
+    let bytes = |setup: &PartSetup| {
+        let files = setup.files.iter().map(|(path, digits)| path.len() + digits.len());
+        files.chain(setup.words.iter().map(String::len)).sum::<usize>()
+    };
+    let seconds = setups.iter().map(bytes).sum::<usize>().div_ceil(SETUP_BYTES_PER_SECOND);
+    let longest = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
+    ANSWER_MAX.saturating_add(longest).min(COPY_MAX)
 }
 
 /// Opens a connection. Two agents of one session would end each other, so each has its own.
@@ -247,4 +281,22 @@ fn open(way: &Transport, own: &OwnProgram, given_up: &AtomicBool) -> Result<Link
         LaunchError::Environment(format!("{way}: cannot draw the name of a session: {error}"))
     })?;
     Link::open_within(way, &own, PATIENCE, given_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_setups_have_more_time_within_a_limit() {
+        let setup = |bytes: usize| PartSetup {
+            files: [("x".to_owned(), "0".repeat(bytes - 1))].into(),
+            ..PartSetup::default()
+        };
+        let none = PartSetup::default();
+        assert_eq!(sending_max(&[none.clone(), none]), ANSWER_MAX);
+        let two = [setup(SETUP_BYTES_PER_SECOND), setup(SETUP_BYTES_PER_SECOND)];
+        assert_eq!(sending_max(&two), ANSWER_MAX + Duration::from_secs(2));
+        assert_eq!(sending_max(&vec![setup(1 << 20); GENERATORS_MAX]), COPY_MAX);
+    }
 }

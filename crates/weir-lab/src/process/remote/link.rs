@@ -32,7 +32,7 @@ use crate::{
 const SHELL_MAX: Duration = Duration::from_secs(40);
 
 /// Longest time until the program is copied, and until it begins.
-const COPY_MAX: Duration = Duration::from_secs(300);
+pub(super) const COPY_MAX: Duration = Duration::from_secs(300);
 const CHECK_MAX: Duration = Duration::from_secs(30);
 
 /// Longest time of a question that concerns no server.
@@ -306,6 +306,11 @@ impl Link {
     /// Drops it sooner: it does not answer any more, or never did.
     pub(super) fn give_up_after(&mut self, longest: Duration) {
         self.end_max = longest;
+    }
+
+    /// Drops it at most this long from now.
+    pub(super) fn end_within(&mut self, longest: Duration) {
+        self.end_max = self.end_max.min(longest);
     }
 
     /// Waits until one of several connections has output, or the time is over.

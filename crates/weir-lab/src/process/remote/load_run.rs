@@ -146,7 +146,8 @@ impl Run<'_> {
         let asked = self.asked;
         let generators = u32::try_from(self.generators.len()).unwrap_or(u32::MAX);
         let setup = |share| PartSetup { words: asked.words.clone(), files: asked.files.clone(), share };
-        self.generators.begin(WorkerShare::of_each(generators, asked.workers_each).map(setup).collect())?;
+        let shares = WorkerShare::of_each(generators, asked.workers_each);
+        self.generators.begin(shares.map(setup).collect(), self.interrupt)?;
         self.await_connections()?;
         let mut skew = self.generators.order(PartOrder::Start)?.within;
         if !asked.warmup_max.is_zero() {
@@ -236,6 +237,8 @@ impl Run<'_> {
             }
             if let Some(part) = answer.ended.take() {
                 self.parts[place].get_or_insert(*part);
+                // It comes after all its seconds.
+                self.sums.end(place);
             }
         }
         if followed.told.elapsed() >= LOOK_WINDOW {

@@ -50,9 +50,9 @@ impl LoadCommand for LoadOrders {
     }
 
     fn words_elsewhere(&self) -> Vec<String> {
-        // The environment is that of this machine.
+        // The environment is that of this machine. It is one word, because a password may begin with a dash.
         match (&self.password, std::env::var(PASSWORD_VARIABLE)) {
-            (None, Ok(password)) => vec!["--password".to_owned(), password],
+            (None, Ok(password)) => vec![format!("--password={password}")],
             _ => Vec::new(),
         }
     }
