@@ -1,11 +1,12 @@
 //! Moves the first files of a journal elsewhere. A checkpoint stands for them from then on: it is written before one is
-//! removed, and only when the copies are on the disk and have been read again.
+//! removed, and only when the copies are on the disk and have been read again. A copy that exists already is compared
+//! with its original instead.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -14,9 +15,6 @@ use super::{
     recover::failed,
     segment::{self, FILE_MODE},
 };
-
-/// Permissions of a created folder.
-const FOLDER_MODE: u32 = 0o700;
 
 /// Why files were not archived. Each is still in its folder, and its copy may be in the archive too.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +44,9 @@ pub fn archive(
     before: &BTreeMap<u16, u64>,
     mut checkpoint: Checkpoint,
 ) -> Result<(u64, u64), ArchiveError> {
-    fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(to).map_err(failed(to, "make it"))?;
+    directory::create(to).map_err(failed(to, "make it"))?;
+    // An earlier attempt may have made it and crashed before its name was on the disk.
+    directory::sync_name(to).map_err(failed(to, "sync its name"))?;
     let all = segment::list(from).map_err(failed(from, "list it"))?;
     let is_first = |(worker, number): &(u16, u64)| before.get(worker).is_some_and(|before| number < before);
     let first: Vec<(u16, u64)> = all.into_iter().filter(is_first).collect();
@@ -77,7 +77,7 @@ fn copy(from: &Path, to: &Path, worker: u16, number: u64) -> Result<u64, Archive
     let (source, copy) = (segment::path(from, worker, number), segment::path(to, worker, number));
     if copy.exists() {
         return match is_same(&source, &copy).map_err(failed(&copy, "read it"))? {
-            true => Ok(fs::metadata(&copy).map_err(failed(&copy, "examine it"))?.len()),
+            true => Ok(sync_whole(&copy).map_err(failed(&copy, "sync it"))?),
             false => Err(ArchiveError::Other { file: copy }),
         };
     }
@@ -90,6 +90,14 @@ fn copy(from: &Path, to: &Path, worker: u16, number: u64) -> Result<u64, Archive
     fs::rename(&making, &copy).map_err(failed(&copy, "name it"))?;
     read_segment(to, worker, number, &mut |_, _| Ok(()))?;
     Ok(bytes)
+}
+
+/// Returns the bytes of a file once they are on the disk. Who has written a copy that was there is unknown, so that it
+/// may be in memory only.
+fn sync_whole(copy: &Path) -> io::Result<u64> {
+    let file = File::open(copy)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 fn fill(source: &Path, making: &Path) -> io::Result<u64> {

@@ -29,6 +29,9 @@ const MAGIC: [u8; 16] = *b"weir journal chk";
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 24;
 
+/// Bytes of a checkpoint that are flushed to the disk at once.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// Larger files are neither written nor read.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -254,6 +257,27 @@ impl Checkpoint {
         Ok(true)
     }
 
+    /// Waits until the records that it includes, and the former one does not, are on the disk. At level `os` nobody
+    /// else waits for that, and a start does not read them: it would not see that a loss of power has lost some.
+    ///
+    /// # Errors
+    /// Those of opening and syncing files.
+    pub fn sync_journals(&self, directory: &Path, former: &Self) -> Result<(), RecoverError> {
+        for (worker, anchor) in &self.anchors {
+            let known = former.anchors.get(worker);
+            if known == Some(anchor) {
+                continue;
+            }
+            let first = || self.archived_before.get(worker).copied().unwrap_or(1);
+            for number in known.map_or_else(first, |known| known.at.segment)..=anchor.at.segment {
+                let path = segment::path(directory, *worker, number);
+                let file = File::open(&path).map_err(failed(&path, "open it"))?;
+                file.sync_data().map_err(failed(&path, "sync it"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes of journals that are behind it, as far as the lengths of files show that.
     ///
     /// # Errors
@@ -285,7 +309,11 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
-    file.write_all(bytes)?;
+    // One large flush would hold up the workers' commits on the same disk.
+    for piece in bytes.chunks(PIECE_BYTES) {
+        file.write_all(piece)?;
+        file.sync_data()?;
+    }
     file.sync_all()
 }
 

@@ -137,13 +137,18 @@ fn path(directory: &Path, worker: u16) -> PathBuf {
 
 /// Creates a folder so that it survives a loss of power. Others may not look into it: a journal has every order of
 /// every client. Folders above it get the process's usual mode.
-fn create(directory: &Path) -> io::Result<()> {
+pub(super) fn create(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     directory.parent().map_or(Ok(()), fs::create_dir_all)?;
     // Another worker's recovery may be faster.
     fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(directory)?;
+    sync_name(directory)
+}
+
+/// Waits until a folder's name in its parent is on disk.
+pub(super) fn sync_name(directory: &Path) -> io::Result<()> {
     let whole = directory.canonicalize()?;
     whole.parent().map_or(Ok(()), sync)
 }

@@ -40,7 +40,7 @@ pub struct JournalInspection {
 /// The end of a journal without damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEnd {
-    /// Records that were shown so far.
+    /// Number of records so far; behind a checkpoint, it includes those before it, which were not shown.
     pub records: u64,
     /// Number of the last one; zero if there is none.
     pub last_lsn: Lsn,
@@ -81,13 +81,14 @@ impl JournalInspection {
         worker: u16,
         checkpoint: &Checkpoint,
     ) -> Result<Self, RecoverError> {
-        let start = Self::new(directory, worker);
-        let Some(anchor) = checkpoint.anchors.get(&worker) else { return Ok(start) };
+        // Only a reader that has no anchor needs to know where the journal begins, which may cost reading a base.
+        let Some(anchor) = checkpoint.anchors.get(&worker) else { return Ok(Self::new(directory, worker)) };
         let Some(found) = anchor.continuation(directory, worker)? else {
             let file = segment::path(directory, worker, anchor.at.segment);
             return Err(RecoverError::OtherJournal { file, offset: anchor.at.offset });
         };
-        Ok(Self { chain: found.chain, next: found.next, ..start })
+        let directory = directory.to_owned();
+        Ok(Self { directory, worker, chain: found.chain, next: found.next, memory: Vec::new() })
     }
 
     /// The worker whose journal it reads.

@@ -2,9 +2,10 @@
 //! order of their times.
 //!
 //! A separate thread reads each journal, checks its records and copies them into batches; the caller's thread always
-//! takes the next record among all journals. All times in a process come from one clock, so an answer comes after its
-//! question, even in another journal; among records with the same time, those that are not answers come first. If a
-//! clock was set back, the journals may be merged in another order, but each keeps its own order.
+//! takes the next record among all journals. A record has the time of its worker's last tick, and all workers of a
+//! process read one clock, so an answer comes after its question, even in another journal; among records with the same
+//! time, those that are not answers come first. If a clock was set back, the journals may be merged in another order,
+//! but each keeps its own order.
 
 use std::{
     ops::Range,

@@ -20,7 +20,7 @@ pub fn finished_segments(directory: &Path) -> Result<Vec<(u16, u64)>, RecoverErr
             continue;
         }
         // Only the last ones may have no record.
-        let is_last = !all.contains(&(worker, next + 1));
+        let is_last = all.binary_search(&(worker, next + 1)).is_err();
         if !is_last || has_records(directory, worker, next)? {
             finished.push((worker, number));
         }

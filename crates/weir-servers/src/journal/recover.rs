@@ -26,7 +26,7 @@ const ZEROS_BYTES: usize = 1 << 20;
 /// takes the lock over, once.
 #[derive(Debug)]
 pub struct Recovered {
-    /// Records that were shown.
+    /// Number of records so far; behind a checkpoint, it includes those before it, which were not shown.
     pub records: u64,
     /// Number of the last one; zero if there is none.
     pub last_lsn: Lsn,
@@ -311,6 +311,11 @@ impl Recovery<'_> {
         }
         segment::remove_unfinished(self.directory, self.worker)
             .map_err(failed(self.directory, "remove what is unfinished"))?;
+        // After a loss of power the records of a file that is written again can be others than those that its index
+        // was made from, and an index names no more than worker and file.
+        let written_from = self.tail.map_or(0, |tail| tail.end.segment);
+        segment::remove_indexes(self.directory, self.worker, written_from)
+            .map_err(failed(self.directory, "remove an index"))?;
         directory::sync(self.directory).map_err(failed(self.directory, "sync it"))?;
         let place = JournalId {
             directory: self.directory.to_owned(),

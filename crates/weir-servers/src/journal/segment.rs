@@ -122,6 +122,27 @@ pub(super) fn remove_unfinished(directory: &Path, worker: u16) -> io::Result<()>
     Ok(())
 }
 
+/// Removes the indexes of a worker's segments from this one on. The caller must hold the worker's lock.
+pub(super) fn remove_indexes(directory: &Path, worker: u16, from: u64) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let of_segment = entry.file_name().to_str().and_then(parse_index_name);
+        if of_segment.is_none_or(|(owner, number)| owner != worker || number < from) {
+            continue;
+        }
+        match std::fs::remove_file(entry.path()) {
+            // It is derived, and others may remove it too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
+}
+
+fn parse_index_name(name: &str) -> Option<(u16, u64)> {
+    parse_name(&format!("{}.journal", name.strip_suffix(".index")?))
+}
+
 fn is_unfinished(name: &str, worker: u16) -> bool {
     let of_segment = name.strip_suffix(UNFINISHED).and_then(|stem| parse_name(&format!("{stem}.journal")));
     of_segment.is_some_and(|(owner, _)| owner == worker)

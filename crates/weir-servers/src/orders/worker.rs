@@ -437,6 +437,9 @@ impl Worker {
         if !self.shared.ends_session.load(Ordering::Relaxed) || self.shared.has_failed() {
             return false;
         }
+        // This worker may have slept for long. A checkpoint may include later times of others by now, and would be of
+        // no use with a record behind it that has an earlier one.
+        store.tick();
         let ended = self.shared.generation.to_le_bytes();
         match journal.append(records::ENDED, 0, store.epoch_ns(), &[&ended]) {
             Ok((lsn, _)) => journal.committed(lsn).await.is_ok(),

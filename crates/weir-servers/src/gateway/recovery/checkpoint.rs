@@ -42,7 +42,7 @@ pub(super) fn open_resend_ns(sent_wall_ns: u64) -> u64 {
 }
 
 impl Moment {
-    /// It is open when the gateway starts.
+    /// The time of the start is not known yet.
     pub(in crate::gateway) const OPEN: Self = Self { wall_ns: u64::MAX, engine_ns: u64::MAX };
 
     pub(super) fn is_open(self) -> bool {

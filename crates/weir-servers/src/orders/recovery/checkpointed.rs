@@ -47,7 +47,7 @@ struct Reading<C> {
     recovery: Recovery,
     names: Names,
     collector: C,
-    /// Where it has begun, which ends where it has read to when it is [advanced](Self::advance).
+    /// Where it has begun. [`Self::advance`] moves it to where it has read.
     checkpoint: Checkpoint,
     /// The last place before that: a record behind it must not have an earlier one.
     after: Option<Place>,
@@ -160,7 +160,7 @@ pub(crate) fn recover_at_checkpoint<C: Collector>(
             Err(Unfit::Journal(error)) => return Err(error.into()),
         }
     }
-    if CheckpointFile::Base.path(directory).exists() && !has_first_files(directory, &workers) {
+    if needs_base(directory, &workers) {
         let reasons = beginning.unused.join("; ");
         return Err(OrdersRecoverError::Base { directory: directory.clone(), reasons });
     }
@@ -174,10 +174,19 @@ pub(crate) fn recover_at_checkpoint<C: Collector>(
     }
 }
 
-/// Whether each journal begins with its first file.
-fn has_first_files(directory: &Path, workers: &[u16]) -> bool {
-    let first = |worker: &u16| directory.join(Position { segment: 1, offset: 0 }.file_name(*worker)).exists();
-    workers.iter().all(first)
+/// Whether a checkpoint stands for files that are not there: the journals cannot be read from their beginnings. If no
+/// journal is left, or none of a worker that the checkpoint has, its records are lost, and nothing may start without
+/// them.
+fn needs_base(directory: &Path, workers: &[u16]) -> bool {
+    if !CheckpointFile::Base.path(directory).exists() {
+        return false;
+    }
+    let has_first =
+        |worker: &u16| directory.join(Position { segment: 1, offset: 0 }.file_name(*worker)).exists();
+    // What a damaged one names is unknown.
+    let base = Checkpoint::read(directory, CheckpointFile::Base).ok().flatten().unwrap_or_default();
+    let mut named = base.anchors.keys().chain(base.archived_before.keys());
+    workers.is_empty() || !workers.iter().all(has_first) || !named.all(has_first)
 }
 
 /// A reading at a checkpoint; `None` if there is no such file.
@@ -271,7 +280,7 @@ pub(crate) fn write_checkpoint<C: Collector>(
             written => return written,
         }
     }
-    if CheckpointFile::Base.path(directory).exists() && !has_first_files(directory, &workers) {
+    if needs_base(directory, &workers) {
         return Err(Obstacle::State("the first files of the journals were archived".to_owned()));
     }
     read_on(directory, &workers, Reading::new(config, begin()), until_ns)
@@ -319,6 +328,7 @@ fn read_on<C: Collector>(
     }
     let last: Vec<(u16, Position)> = last.into_iter().collect();
     let checkpoint = reading.advance(directory, &last, place)?;
+    checkpoint.sync_journals(directory, &from).map_err(Obstacle::Journal)?;
     Ok(Some(checkpoint.write(directory, CheckpointFile::Latest)?))
 }
 

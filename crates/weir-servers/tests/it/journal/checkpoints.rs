@@ -234,3 +234,19 @@ fn a_finished_file_is_read_without_those_before_it() {
         flip(&folder.segment(number), end - 1);
     }
 }
+
+#[test]
+fn a_recovery_removes_the_indexes_of_files_that_are_written_again() {
+    let folder = Folder::in_memory("indexes");
+    let entries = log(&folder, &mut Random::seeded(6));
+    let last = entries.last().expect("there are some").position.segment;
+    assert!(last > 2);
+    // The one behind it was made from a file that a loss of power has taken.
+    let index = |number| folder.segment(number).with_extension("index");
+    for number in [1, last - 1, last, last + 1] {
+        fs::write(index(number), b"derived").expect("it can be written");
+    }
+    recover(&folder).expect("it is whole");
+    assert!(index(1).exists() && index(last - 1).exists());
+    assert!(!index(last).exists() && !index(last + 1).exists());
+}

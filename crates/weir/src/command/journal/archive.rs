@@ -1,6 +1,6 @@
 //! `weir journal archive`: moves the files that neither a start nor a client needs any more.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, anyhow, bail};
 use weir_report::{Language, localized};
@@ -21,6 +21,8 @@ pub(super) fn run(asked: &JournalArchive) -> Result<Exit> {
     let (from, to) = (&asked.directory, &asked.to);
     let workers = workers(from, language)?;
     refuse_inside(from, to, language)?;
+    let own = rustix::process::geteuid().as_raw();
+    refuse_foreign(from, own, language)?;
     // A start would read what is being removed.
     let mut held = Vec::new();
     for worker in &workers {
@@ -96,6 +98,26 @@ fn refuse_inside(from: &Path, to: &Path, language: Language) -> Result<()> {
         .into());
     }
     Ok(())
+}
+
+/// The gateway's user could not read the files that another user writes into the folder, and the next start would be
+/// refused.
+fn refuse_foreign(from: &Path, own: u32, language: Language) -> Result<()> {
+    let owner = fs::metadata(from).with_context(|| from.display().to_string())?.uid();
+    if owner == own {
+        return Ok(());
+    }
+    let from = from.display();
+    Err(UsageError(localized!(
+        language,
+        "{from} belongs to user {owner}, who could not read what user {own} writes there; run this as the owner: \
+         sudo -u '#{owner}' weir journal archive ...",
+        "{from}의 소유자는 사용자 {owner}이며, 사용자 {own}이(가) 여기에 쓴 파일을 읽을 수 없습니다. 소유자로 실행하십시오: \
+         sudo -u '#{owner}' weir journal archive ...",
+        "{from} 属于用户 {owner}，该用户无法读取用户 {own} 写入的文件；请以所有者身份运行：\
+         sudo -u '#{owner}' weir journal archive ...",
+    ))
+    .into())
 }
 
 /// The last checkpoint, if it is one of these journals.
@@ -186,4 +208,18 @@ fn nothing_to_do(language: Language) -> &'static str {
 
 fn nothing_done(language: Language) -> &'static str {
     language.choose(["Nothing was moved", "아무것도 옮기지 않았습니다", "未移动任何文件"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_of_the_journals_archives_them() {
+        let folder = std::env::temp_dir();
+        let owner = fs::metadata(&folder).expect("it is there").uid();
+        assert!(refuse_foreign(&folder, owner, Language::English).is_ok());
+        let refused = refuse_foreign(&folder, owner + 1, Language::English).expect_err("another user");
+        assert!(refused.to_string().contains(&format!("sudo -u '#{owner}'")), "{refused}");
+    }
 }

@@ -248,3 +248,30 @@ fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint()
     let (seen, _, beginning) = journals.start(&other);
     assert_eq!((seen.0.len(), beginning.unused.len()), (200, 2), "everything is read: {beginning:?}");
 }
+
+#[test]
+fn a_journal_that_a_base_names_and_that_is_gone_is_missed() {
+    let journals = Journals::written("base-alone");
+    let config = journals.config(2);
+    assert!(journals.checkpoint(UNTIL_THE_END));
+    let checkpoint = Checkpoint::read(&journals.0, CheckpointFile::Latest).expect("it can be read");
+    let checkpoint = checkpoint.expect("it is there");
+    // The other journal keeps its first file.
+    let before = BTreeMap::from([(0, checkpoint.anchors[&0].at.segment)]);
+    let to = Journals::new("base-alone-archive");
+    archive(&journals.0, &to.0, &before, checkpoint).expect("it can be done");
+    for worker in 0..2 {
+        let files = journal::files_in(&journals.0, worker).expect("they can be listed");
+        files.iter().for_each(|(file, _)| fs::remove_file(file).expect("it is ours"));
+        let error = recover_at_checkpoint(&config, Seen::default).expect_err("its records are lost");
+        assert!(error.to_string().contains("the journal of worker 0 is not there"), "{error}");
+        let obstacle = write_checkpoint(&config, Seen::default, UNTIL_THE_END).expect_err("as at a start");
+        assert!(matches!(obstacle, Obstacle::State(_)), "{obstacle}");
+    }
+    // None is missed where nothing names one.
+    for which in [CheckpointFile::Latest, CheckpointFile::Base] {
+        fs::remove_file(which.path(&journals.0)).expect("it is ours");
+    }
+    let (seen, _, beginning) = journals.start(&config);
+    assert_eq!((seen, beginning), (Seen::default(), Beginning::default()));
+}
