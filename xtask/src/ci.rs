@@ -255,7 +255,7 @@ mod tests {
     fn the_number_of_tests_at_once_is_the_users_where_one_is_given() {
         assert_eq!(test_threads(Some("1".to_owned())), "1");
         let of_cpus: usize = test_threads(None).parse().expect("it is a number");
-        assert!(of_cpus >= 2 && of_cpus % 2 == 0, "{of_cpus}");
+        assert!(of_cpus >= 2 && of_cpus.is_multiple_of(2), "{of_cpus}");
     }
 
     #[test]
