@@ -18,7 +18,7 @@ pub struct SliceSetup {
     pub loads: Vec<Vec<String>>,
 }
 
-/// What a generator is told to do next.
+/// What a generator does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceCommand {

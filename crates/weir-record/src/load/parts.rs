@@ -63,7 +63,7 @@ pub struct PartSetup {
     pub share: WorkerShare,
 }
 
-/// What a generator is told to do next.
+/// What a generator does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartOrder {

@@ -79,7 +79,7 @@ pub struct SpreadProgress {
     pub second: Option<SecondRow>,
 }
 
-/// What is told while a load runs.
+/// What a load shows while it runs.
 pub trait SpreadObserver {
     /// How far it is.
     fn progress(&mut self, progress: SpreadProgress);

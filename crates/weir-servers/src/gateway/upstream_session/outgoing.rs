@@ -106,7 +106,7 @@ fn keep_least(cancels: &mut BTreeMap<u32, u32>, number: u32, quantity: u32) {
 
 /// An accepted message: it must be journaled, with these, before anything else happens in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the record of the message has to be written, and the session told so"]
+#[must_use = "the caller writes the record of the message, and then informs the session"]
 pub(in crate::gateway) struct Numbered {
     /// The number of its order.
     pub(in crate::gateway) number: u32,
