@@ -17,6 +17,7 @@ use std::{
 };
 
 use crate::{
+    failures::Failures,
     skips::{SHOW_OUTPUT, Skips},
     tidy,
 };
@@ -99,8 +100,9 @@ pub fn run(root: &Path) -> bool {
             return fail(step.name);
         }
     }
-    let mut in_tests = Skips::default();
-    if run_tests(root, &mut in_tests) == Outcome::Failed {
+    let (mut in_tests, mut failures) = (Skips::default(), Failures::default());
+    if run_tests(root, &mut in_tests, &mut failures) == Outcome::Failed {
+        failures.lines().iter().for_each(|line| println!("{line}"));
         return fail(TESTS.name);
     }
     println!("{}", closing_lines(started.elapsed().as_secs(), &skipped, &in_tests));
@@ -136,8 +138,8 @@ fn run_step(root: &Path, step: &Step) -> Outcome {
     outcome(cargo(root).args(step.arguments).stdin(Stdio::null()).status())
 }
 
-/// Runs the tests, and collects what they skip.
-fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
+/// Runs the tests, and collects what they skip and how they fail.
+fn run_tests(root: &Path, skips: &mut Skips, failures: &mut Failures) -> Outcome {
     println!("== {}: cargo {}", TESTS.name, TESTS.arguments.join(" "));
     let mut command = cargo(root);
     // One run shows all failures.
@@ -148,12 +150,19 @@ fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
         .env(TEST_THREADS, test_threads(env::var(TEST_THREADS).ok()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    outcome(command.spawn().and_then(|child| watched(child, skips)))
+    let take = |line: &str| {
+        let is_shown = skips.take(line);
+        if is_shown {
+            failures.take(line);
+        }
+        is_shown
+    };
+    outcome(command.spawn().and_then(|child| watched(child, take)))
 }
 
-/// Prints the output as it arrives, except that of passing tests. A process that a test left behind may hold the pipe
-/// open forever, so the end of the tests ends the reading.
-fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
+/// Prints each line as it arrives if `take` says so. A process that a test left behind may hold the pipe open forever,
+/// so the end of the tests ends the reading.
+fn watched(mut child: Child, mut take: impl FnMut(&str) -> bool) -> io::Result<ExitStatus> {
     let (sender, lines) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
         thread::spawn(move || {
@@ -165,7 +174,7 @@ fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
         match lines.recv_timeout(LULL) {
             Ok(bytes) => {
                 let line = String::from_utf8_lossy(&bytes);
-                if skips.take(&line) {
+                if take(&line) {
                     println!("{line}");
                 }
             }

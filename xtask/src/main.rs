@@ -11,6 +11,7 @@ mod ci;
 mod compare_figures;
 mod coverage;
 mod cross_check;
+mod failures;
 mod hog;
 mod interop;
 mod record;

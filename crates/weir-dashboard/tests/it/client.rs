@@ -13,7 +13,7 @@ use weir_dashboard::{ControlSettings, Dashboard, Settings, Stop};
 use weir_report::Language;
 
 /// Longest wait for anything, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A dashboard until it is dropped.
 pub struct Running {
