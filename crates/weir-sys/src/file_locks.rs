@@ -1,7 +1,12 @@
 //! Whole-file locks (`flock(2)`), as the kernel lists them. Reading the list disturbs no process, whereas trying a
 //! lock would. The list omits locks of processes outside the reader's PID namespace.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
@@ -10,6 +15,15 @@ const LOCKS: &str = "/proc/locks";
 
 /// Where the kernel lists mounts: `36 25 0:31 /sub /mnt rw,noatime shared:1 - btrfs /dev/vda2 rw`.
 const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// Asked for at once. The kernel gives at most a page of whole lines: some seventy locks.
+const READ_BYTES: usize = 65_536;
+
+/// Readings of a list that is longer than that.
+const READINGS: usize = 3;
+
+/// Longest list that is read: enough for a hundred thousand locks.
+const LIST_BYTES_MAX: usize = 8 << 20;
 
 /// Major and minor number.
 type Device = (u32, u32);
@@ -36,8 +50,8 @@ pub struct FileLocks {
 impl FileLocks {
     /// Reads the lists now. If the kernel shows no list, no file counts as locked.
     pub fn now() -> Self {
-        let list = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::of(&list(LOCKS), &list(MOUNTS))
+        let locks = gathered(|| File::open(LOCKS).and_then(listed));
+        Self::of(&locks, &fs::read_to_string(MOUNTS).unwrap_or_default())
     }
 
     /// Parses the lists. Lines of other kinds, and unreadable lines, are skipped.
@@ -71,6 +85,45 @@ impl FileLocks {
     }
 }
 
+/// A list of locks, as it was read.
+struct List {
+    text: String,
+    /// It was given at once.
+    is_whole: bool,
+}
+
+/// Every lock that was held throughout. Between two pieces of a list the kernel counts its lines anew: if a lock above
+/// is released meanwhile, the next line is skipped. So a list in pieces is read several times, and a lock counts that
+/// is in any of them.
+fn gathered(mut read: impl FnMut() -> io::Result<List>) -> String {
+    let mut all = String::new();
+    for _ in 0..READINGS {
+        let Ok(list) = read() else { break };
+        all.push_str(&list.text);
+        all.push('\n');
+        if list.is_whole {
+            break;
+        }
+    }
+    all
+}
+
+/// Reads a list in as few pieces as the kernel gives.
+fn listed(mut list: impl Read) -> io::Result<List> {
+    let (mut bytes, mut pieces) = (Vec::new(), 0);
+    let mut piece = vec![0; READ_BYTES];
+    while bytes.len() < LIST_BYTES_MAX {
+        match list.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        pieces += 1;
+    }
+    Ok(List { text: String::from_utf8_lossy(&bytes).into_owned(), is_whole: pieces <= 1 })
+}
+
 /// Parses a line of the list of locks. In a container the process may be 0, which means not visible.
 fn lock(line: &str) -> Option<((Device, u64), Holder)> {
     let mut words = line.split_whitespace().skip(1);
@@ -95,7 +148,10 @@ fn mount(line: &str) -> Option<(u64, Device)> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::{
+        sync::atomic::{AtomicBool, Ordering::Relaxed},
+        thread,
+    };
 
     use rustix::fs::{FlockOperation, flock};
 
@@ -134,6 +190,54 @@ mod tests {
         assert_eq!((pid(subvolume, Some(36), 258), pid(other, Some(37), 257)), (None, None));
         assert_eq!(pid(subvolume, None, 257), None, "a kernel that does not tell the mount");
         assert_eq!(pid((0, 31), None, 257), Some(4242));
+    }
+
+    #[test]
+    fn a_list_in_pieces_is_read_again_and_one_that_came_at_once_is_not() {
+        let lines =
+            ["1: FLOCK  ADVISORY  WRITE 1 fe:01:1 0 EOF", "1: FLOCK  ADVISORY  WRITE 2 fe:01:2 0 EOF"];
+        let read = |is_whole: bool| {
+            let mut readings = 0;
+            let text = gathered(|| {
+                readings += 1;
+                Ok(List { text: lines[readings % 2].to_owned(), is_whole })
+            });
+            (FileLocks::of(&text, "").holders.len(), readings)
+        };
+        assert_eq!((read(false), read(true)), ((2, READINGS), (1, 1)));
+        let refused = gathered(|| Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(refused, "");
+        let in_two = listed(b"1: a\n".chain(&b"2: b\n"[..])).expect("it can be read");
+        assert_eq!((in_two.text.as_str(), in_two.is_whole), ("1: a\n2: b\n", false));
+        let endless = listed(io::repeat(b'x')).expect("it can be read");
+        assert_eq!(endless.text.len(), LIST_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_lock_is_seen_whatever_others_release_meanwhile() {
+        const LOOKS: usize = 6_000;
+        let folder = std::env::temp_dir().join(format!("weir-locks-beside-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let held = File::open(&folder).expect("it can be opened");
+        flock(&held, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+        let is_over = AtomicBool::new(false);
+        let churn = |name: &str| {
+            let other = File::create(folder.join(name)).expect("it can be made");
+            while !is_over.load(Relaxed) {
+                flock(&other, FlockOperation::LockExclusive).expect("nobody else has it");
+                flock(&other, FlockOperation::Unlock).expect("it is held");
+            }
+        };
+        let missed = thread::scope(|scope| {
+            for name in ["a", "b"] {
+                scope.spawn(move || churn(name));
+            }
+            let missed = (0..LOOKS).filter(|_| FileLocks::now().holder_of(&folder).is_none()).count();
+            is_over.store(true, Relaxed);
+            missed
+        });
+        fs::remove_dir_all(&folder).expect("it can be removed");
+        assert_eq!(missed, 0, "of {LOOKS} looks");
     }
 
     #[test]
