@@ -11,15 +11,13 @@ use std::{
 };
 
 use rustix::{
-    net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
-        sockopt::socket_peercred,
-    },
-    process::{Pid, geteuid},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with},
+    process::geteuid,
 };
 use weir_evidence::process::{ProcessSample, ProcessTree};
 use weir_record::engine::ServerStats;
 use weir_report::{Language, localized};
+use weir_sys::peer;
 
 use crate::target::{self, Socket, Target};
 
@@ -112,6 +110,8 @@ pub struct Monitor {
 #[derive(Debug)]
 struct Watched {
     target: Target,
+    /// The process that listens, as the kernel says; before a connection, the target's.
+    pid: Option<u32>,
     has_answered: bool,
     stream: Option<BufReader<UnixStream>>,
 }
@@ -134,15 +134,16 @@ impl Monitor {
         let mut before = std::mem::take(&mut self.targets);
         let watched = |target: Target| match before.iter().position(|own| own.target == target) {
             Some(index) => before.swap_remove(index),
-            None => Watched { target, has_answered: false, stream: None },
+            None => Watched { pid: target.pid, target, has_answered: false, stream: None },
         };
         self.targets = targets.into_iter().map(watched).collect();
         true
     }
 
-    /// The watched targets.
+    /// The watched targets, with their processes as far as they are known.
     pub fn targets(&self) -> Vec<Target> {
-        self.targets.iter().map(|watched| watched.target.clone()).collect()
+        let known = |watched: &Watched| Target { pid: watched.pid, ..watched.target.clone() };
+        self.targets.iter().map(known).collect()
     }
 
     /// Number of watched targets.
@@ -171,8 +172,11 @@ impl Watched {
     /// Sends the request; reconnects if the connection is gone.
     fn ask(&mut self) {
         for _ in 0..2 {
-            if self.stream.is_none() {
-                self.stream = connected(&self.target).map(BufReader::new);
+            if self.stream.is_none()
+                && let Some((stream, listener)) = connected(&self.target)
+            {
+                self.stream = Some(BufReader::new(stream));
+                self.pid = listener.or(self.target.pid);
             }
             if self.stream.as_mut().is_none_or(|stream| stream.get_mut().write_all(b"\n").is_ok()) {
                 return;
@@ -188,21 +192,11 @@ impl Watched {
             self.stream = None;
         }
         self.has_answered |= stats.is_some();
-        if let Some(node) = stats.as_ref().and_then(|stats| stats.node.as_ref()).filter(|node| node.pid > 0) {
-            self.target.pid = Some(node.pid);
-        }
-        let process = self.target.pid.and_then(|pid| {
+        let process = self.pid.and_then(|pid| {
             ProcessTree::snapshot(pid).ok().and_then(|tree| tree.processes.into_iter().next())
         });
-        let uid = self.target.pid.and_then(target::owner);
-        Reading {
-            name: self.target.name.clone(),
-            pid: self.target.pid,
-            uid,
-            mute: self.mute(uid),
-            stats,
-            process,
-        }
+        let uid = self.pid.and_then(target::owner);
+        Reading { name: self.target.name.clone(), pid: self.pid, uid, mute: self.mute(uid), stats, process }
     }
 
     /// Why the target cannot be asked.
@@ -220,23 +214,23 @@ impl Watched {
     }
 }
 
-/// A connection to the target's socket. It never blocks: a stopped process with a full backlog counts as absent. Any
-/// process may bind the default name, so the target itself must be the listener.
-fn connected(target: &Target) -> Option<UnixStream> {
+/// A connection to the target's socket, and the process that listens, where it is visible. It never blocks: a stopped
+/// process with a full backlog counts as absent. Any process may bind a name and answer with any process number: so
+/// only the kernel is believed, and a default name is its process's alone.
+fn connected(target: &Target) -> Option<(UnixStream, Option<u32>)> {
     let name = target.socket.name()?;
     let address = SocketAddrUnix::new_abstract_name(name.trim_start_matches('@').as_bytes()).ok()?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
     connect(&socket, &address).ok()?;
-    let is_its = |peer: Pid| u32::try_from(peer.as_raw_nonzero().get()).ok() == target.pid;
-    if matches!(target.socket, Socket::Default(_)) && !socket_peercred(&socket).is_ok_and(|it| is_its(it.pid))
-    {
+    let listener = peer::credentials(&socket).ok()?.pid.and_then(|pid| u32::try_from(pid).ok());
+    if matches!(target.socket, Socket::Default(_)) && (listener.is_none() || listener != target.pid) {
         return None;
     }
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false).ok()?;
     stream.set_write_timeout(Some(ANSWER_MAX)).ok()?;
-    Some(stream)
+    Some((stream, listener))
 }
 
 /// Reads one answer: a line of at most [`ANSWER_BYTES_MAX`], all of it within [`ANSWER_MAX`] however slowly it
@@ -382,6 +376,24 @@ mod tests {
             Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
         assert_eq!(answer_of(target).stats, None);
         squatter.join().expect("a connection came, and no question");
+    }
+
+    #[test]
+    fn the_process_is_the_one_that_listens_and_not_the_one_that_an_answer_names() {
+        let name = format!("weir-monitor-liar-{}", std::process::id());
+        let answer = r#"{"driver":"uring","total":{},"workers":[],"node":{"node":"GATEWAY","pid":1}}"#;
+        let server = serve(&name, vec![format!("{answer}\n").leak()]);
+        let named =
+            Target { pid: None, socket: Socket::Named(format!("@{name}")), name: "GATEWAY".to_owned() };
+        let mut monitor = Monitor::new(vec![named.clone()]);
+        let seen = monitor.snapshot().nodes.remove(0);
+        server.join().expect("the server ends");
+        assert!(seen.stats.is_some_and(|stats| stats.node.is_some_and(|node| node.pid == 1)));
+        assert_eq!(
+            (seen.pid, monitor.targets()[0].pid),
+            (Some(std::process::id()), Some(std::process::id()))
+        );
+        assert!(!monitor.watch(vec![named]), "it is the same target");
     }
 
     #[test]

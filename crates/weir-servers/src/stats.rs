@@ -14,12 +14,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    net::sockopt::socket_peercred,
-    process::{Uid, geteuid},
-};
+use rustix::process::{Uid, geteuid};
 use weir_engine::serve::ServerControl;
 use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
+use weir_sys::peer;
 
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
@@ -79,8 +77,9 @@ impl StatsSocket {
     }
 
     fn answer_by(self, answers: Answers) -> io::Result<()> {
-        let is_ours =
-            |reader: &UnixStream| socket_peercred(reader).is_ok_and(|peer| may_read(peer.uid, geteuid()));
+        let is_ours = |reader: &UnixStream| {
+            peer::credentials(reader).is_ok_and(|peer| may_read(Uid::from_raw(peer.uid), geteuid()))
+        };
         let talk = move |reader: UnixStream, slot: &CallerSlot| {
             // A reader that disconnects is not an error.
             let _ = answer(reader, &answers, slot);

@@ -5,16 +5,16 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
-/// Who connected to a Unix socket.
+/// Who is at the other end of a Unix socket: who connected, or, for the side that connected, who listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
-    /// Its user when it connected.
+    /// Its user when it connected, or began to listen.
     pub uid: u32,
     /// The process; `None`: it is in another namespace of processes, where its number means nothing here.
     pub pid: Option<i32>,
 }
 
-/// Asks the kernel who connected (`SO_PEERCRED`).
+/// Asks the kernel who is at the other end (`SO_PEERCRED`).
 ///
 /// # Errors
 /// It is no Unix socket.
