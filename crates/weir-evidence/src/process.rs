@@ -168,6 +168,23 @@ impl ProcessTree {
         Ok(Self { processes })
     }
 
+    /// Adds processes of `found` that are missing here: their parents are here, or among them.
+    pub(crate) fn adopt(&mut self, found: Self) {
+        let mut known: HashSet<u32> = self.processes.iter().map(|process| process.pid).collect();
+        let mut rest = found.processes;
+        loop {
+            let is_missing =
+                |process: &ProcessSample| known.contains(&process.parent) && !known.contains(&process.pid);
+            let (missing, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_missing);
+            if missing.is_empty() {
+                return;
+            }
+            known.extend(missing.iter().map(|process| process.pid));
+            self.processes.extend(missing);
+            rest = others;
+        }
+    }
+
     /// The difference between `before` and `after`, two snapshots of the same root.
     pub fn delta(before: &Self, after: &Self) -> TreeDelta {
         let earlier: HashMap<_, _> =
@@ -221,7 +238,7 @@ impl ProcessTree {
 }
 
 impl ProcessSample {
-    fn key(&self) -> (u32, u64) {
+    pub(crate) fn key(&self) -> (u32, u64) {
         (self.pid, self.started_ticks)
     }
 

@@ -326,7 +326,8 @@ impl Subject {
 
     /// Reads /proc; returns false when the processes are gone or unreadable, and keeps the last reading.
     pub(super) fn look(&mut self) -> bool {
-        let Some(tree) = self.tree() else { return false };
+        let Some(mut tree) = self.tree() else { return false };
+        self.add_skipped(&mut tree);
         let mut reading = Reading::of(tree);
         self.begin_with_older(&reading.tree);
         // A zombie has times, but no descriptors any more.
@@ -356,6 +357,21 @@ impl Subject {
             if !has_stranger {
                 return (!tree.processes.is_empty()).then_some(tree);
             }
+        }
+    }
+
+    /// Adds processes of the last reading that are still there and that this one skipped: where a child is reaped
+    /// while the kernel lists its siblings, the list may lack one of them. Without it the skipped one would end in this
+    /// reading, and begin with all of its CPU in the next.
+    fn add_skipped(&self, tree: &mut ProcessTree) {
+        let there: HashSet<_> = tree.processes.iter().map(ProcessSample::key).collect();
+        let missing = self.last.tree.processes.iter().filter(|process| !there.contains(&process.key()));
+        let missing: Vec<u32> = missing.map(|process| process.pid).collect();
+        if missing.is_empty() {
+            return;
+        }
+        if let Ok(found) = ProcessTree::snapshot_of(&missing) {
+            tree.adopt(found);
         }
     }
 
@@ -594,6 +610,33 @@ mod tests {
         assert_eq!(subject.glimpse().totals(), totals, "nobody had looked on before");
         let nothing = subject.glimpse().totals();
         assert_eq!((nothing.cpu_ns, nothing.run_delay_ns, nothing.threads), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_process_that_a_reading_skipped_is_in_it_if_it_is_still_there() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat starts");
+        let whole = ProcessTree::snapshot(std::process::id()).expect("it runs");
+        let own = |tree: &ProcessTree| tree.processes.iter().filter(|it| it.pid == child.id()).count();
+        assert_eq!(own(&whole), 1);
+        let subject = subject(Reading { tree: whole.clone(), descriptors: None, at: Instant::now() });
+        let mut skipped = whole;
+        skipped.processes.retain(|process| process.pid != child.id());
+        subject.add_skipped(&mut skipped);
+        assert_eq!(own(&skipped), 1);
+        subject.add_skipped(&mut skipped);
+        assert_eq!(own(&skipped), 1, "once");
+        let stranger = |parent| ProcessSample { pid: 1 << 30, parent, ..ProcessSample::default() };
+        let before = skipped.clone();
+        skipped.adopt(ProcessTree { processes: vec![stranger(1 << 29)] });
+        assert_eq!(skipped, before, "its parent is elsewhere");
+        let below = ProcessSample { pid: (1 << 30) + 1, ..stranger(1 << 30) };
+        skipped.adopt(ProcessTree { processes: vec![below, stranger(child.id())] });
+        assert_eq!(skipped.processes.len(), before.processes.len() + 2, "a child, and its child");
+        drop(child.stdin.take());
+        child.wait().expect("it can be reaped");
     }
 
     #[test]
