@@ -40,7 +40,8 @@ pub struct LoginRequest {
     pub password: Name<10>,
     /// The session to join; blank for the current one.
     pub session: Name<10>,
-    /// The number of the first requested message: 1 for all, 0 for only future ones.
+    /// The number of the first requested message: 1 for all. 0 is for the most recent one, and some servers begin with
+    /// the one after it.
     pub sequence: u64,
     /// The server has to close after this silence (version 4.1); absent in 3.00 and 4.00.
     pub heartbeat_timeout_ms: Option<u32>,

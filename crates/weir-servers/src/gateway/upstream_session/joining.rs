@@ -3,7 +3,10 @@
 //!
 //! An exchange gives the same refusal to a request for something it does not have and to a login while somebody else
 //! is logged in. So a refusal is followed by a probe: a login that requests nothing, which is answered with the
-//! current session and its position. Only that shows whether the exchange began anew.
+//! current session and its position. Only that shows whether the exchange began anew. The protocol lets an exchange
+//! answer a probe with its last message, and many answer with the next one. So a session that has the last message
+//! that was received, and seems to have no further one, may be the known one: the next message is requested again.
+//! Where nobody else is logged in and the exchange goes on to refuse that, it has begun anew.
 //!
 //! After a restart more messages may be requested than were lost, even all of them. A session that has begun anew
 //! under its old name would have the first message too. So the first login requests the messages after the last one
@@ -281,23 +284,25 @@ impl Joining {
         next: u64,
         (now_ns, patience_ns): (u64, u64),
     ) -> LoginOutcome {
-        let since_ns = self.withheld_since_ns.take();
+        let since_ns = self.withheld_since_ns.take().unwrap_or(now_ns);
+        let is_patient = now_ns.saturating_sub(since_ns) <= patience_ns;
         let joined = match (self.proof, expected) {
             (_, None) => LoginOutcome::NewSession,
             (Proof::Questioned { heard, beats_max }, Some(_)) if next > heard => {
                 self.proof = Proof::Awaited { heard, beats_max, is_joined: false, beats: 0 };
                 return LoginOutcome::Proven;
             }
+            (Proof::Questioned { heard, .. }, Some(_)) if is_look && is_patient && next == heard => {
+                LoginOutcome::Probed
+            }
             (Proof::Questioned { .. }, Some(_)) => LoginOutcome::NewSession,
             // A probe returns the session's position, and any other login the requested message.
-            (Proof::Awaited { heard, .. }, Some(_)) if is_look && next <= heard => LoginOutcome::NewSession,
-            (_, Some(expected)) => self.continued(
-                next.checked_sub(expected),
-                is_look,
-                since_ns.unwrap_or(now_ns),
-                (now_ns, patience_ns),
-            ),
+            (Proof::Awaited { heard, .. }, Some(_)) if is_look && next < heard => LoginOutcome::NewSession,
+            (_, Some(expected)) => continued(expected, next, is_look, is_patient),
         };
+        if joined == LoginOutcome::Probed {
+            self.withheld_since_ns = Some(since_ns);
+        }
         match (joined, &mut self.proof) {
             (LoginOutcome::NewSession, proof) => *proof = Proof::Given,
             (LoginOutcome::Continued | LoginOutcome::Gap(_), Proof::Awaited { heard, .. })
@@ -312,28 +317,20 @@ impl Joining {
         }
         joined
     }
+}
 
-    /// A session with the same name lacks this many of the requested messages; none: it is not that far.
-    fn continued(
-        &mut self,
-        missing: Option<u64>,
-        is_look: bool,
-        since_ns: u64,
-        (now_ns, patience_ns): (u64, u64),
-    ) -> LoginOutcome {
-        match missing {
-            // It has fewer messages than were received from it.
-            None => LoginOutcome::NewSession,
-            Some(0) => LoginOutcome::Continued,
-            Some(missing) if !is_look => LoginOutcome::Gap(missing),
-            Some(missing) => {
-                if now_ns.saturating_sub(since_ns) > patience_ns {
-                    return LoginOutcome::Gap(missing);
-                }
-                self.withheld_since_ns = Some(since_ns);
-                LoginOutcome::Probed
-            }
-        }
+/// The meaning of being let in at message `next` of a session with the known name, in which `expected` is the next
+/// message.
+fn continued(expected: u64, next: u64, is_look: bool, is_patient: bool) -> LoginOutcome {
+    let is_to_ask_again = is_look && is_patient;
+    match next.checked_sub(expected) {
+        // The last message that was received may be what the exchange has said.
+        None if is_to_ask_again && next + 1 == expected => LoginOutcome::Probed,
+        // It has fewer messages than were received from it.
+        None => LoginOutcome::NewSession,
+        Some(0) => LoginOutcome::Continued,
+        Some(_) if is_to_ask_again => LoginOutcome::Probed,
+        Some(missing) => LoginOutcome::Gap(missing),
     }
 }
 
@@ -384,6 +381,42 @@ mod tests {
         joining.refused();
         assert_eq!(joining.accepted(known(7), (day(), 9), 71, PATIENCE_NS), LoginOutcome::Gap(2));
         assert_eq!(joining.wanted(Some(day()), 9), (day(), 9));
+    }
+
+    #[test]
+    fn an_exchange_that_answers_a_look_with_its_last_message_is_asked_for_the_next_one_again() {
+        // The seat was taken, and nothing has come since.
+        let mut joining = Joining::default();
+        joining.refused();
+        assert_eq!(joining.accepted(known(7), (day(), 6), 0, PATIENCE_NS), LoginOutcome::Probed);
+        assert_eq!(joining.wanted(Some(day()), 7), (day(), 7));
+        assert_eq!(joining.accepted(known(7), (day(), 7), 1, PATIENCE_NS), LoginOutcome::Continued);
+        // The same before the session has proved itself: its last message is the last one that a client has.
+        let mut joining = Joining::after(1, 9);
+        joining.refused();
+        assert_eq!(joining.accepted(known(1), (day(), 9), 0, PATIENCE_NS), LoginOutcome::Probed);
+        assert_eq!((joining.is_open(), joining.wanted(Some(day()), 1)), (true, (day(), 10)));
+        assert_eq!(joining.accepted(known(1), (day(), 10), 1, PATIENCE_NS), LoginOutcome::Proven);
+        // A login itself is answered with the requested message: this one was not.
+        let mut joining = Joining::default();
+        assert_eq!(joining.accepted(known(7), (day(), 6), 0, PATIENCE_NS), LoginOutcome::NewSession);
+    }
+
+    #[test]
+    fn a_session_that_has_just_one_message_less_is_another_one_once_the_free_seat_did_not_give_the_next_for_long()
+     {
+        for (joining, next, found) in [(Joining::default(), 7, 6), (Joining::after(1, 9), 1, 9)] {
+            let mut joining = joining;
+            for now_ns in [0, 10, 20, 30] {
+                joining.refused();
+                let outcome = joining.accepted(known(next), (day(), found), now_ns, PATIENCE_NS);
+                assert_eq!(outcome, LoginOutcome::Probed, "{now_ns}");
+            }
+            joining.refused();
+            let outcome = joining.accepted(known(next), (day(), found), 31, PATIENCE_NS);
+            assert_eq!(outcome, LoginOutcome::NewSession);
+            assert!(!joining.is_open());
+        }
     }
 
     /// As after a start that knows the session, whose next message is the seventh.
@@ -546,8 +579,9 @@ mod tests {
             ((day(), 10), false, LoginOutcome::Proven),
             ((day(), 10), true, LoginOutcome::Proven),
             ((day(), 12), true, LoginOutcome::Proven),
-            ((day(), 9), true, LoginOutcome::NewSession),
+            ((day(), 8), true, LoginOutcome::NewSession),
             ((day(), 1), true, LoginOutcome::NewSession),
+            ((name, 9), true, LoginOutcome::NewSession),
             ((name, 10), true, LoginOutcome::NewSession),
         ] {
             let mut joining = Joining::after(1, 9);
@@ -630,9 +664,12 @@ mod tests {
 
     #[test]
     fn a_session_that_was_lost_before_it_was_let_in_to_less_is_seen_by_a_look() {
-        for (found, joined) in
-            [(9, LoginOutcome::NewSession), (10, LoginOutcome::Probed), (1, LoginOutcome::NewSession)]
-        {
+        for (found, joined) in [
+            (1, LoginOutcome::NewSession),
+            (8, LoginOutcome::NewSession),
+            (9, LoginOutcome::Probed),
+            (10, LoginOutcome::Probed),
+        ] {
             let mut joining = Joining::after(2, 9);
             assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
             joining.left();
@@ -651,7 +688,7 @@ mod tests {
     fn a_session_that_has_come_less_far_is_another_one_whatever_its_name() {
         let other = "NEXT".parse().expect("a name");
         for is_look in [false, true] {
-            for found in [(day(), 6), (day(), 1), (other, 1), (other, 7), (other, 100)] {
+            for found in [(day(), 5), (day(), 1), (other, 1), (other, 6), (other, 7), (other, 100)] {
                 let mut joining = Joining::default();
                 if is_look {
                     joining.refused();
