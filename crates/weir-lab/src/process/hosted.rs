@@ -389,6 +389,10 @@ impl RoundServers for HostedRound<'_> {
         Ok(self.answer(command)?)
     }
 
+    fn read_output(&mut self) {
+        self.arms.iter_mut().filter_map(|arm| arm.server.as_mut()).for_each(|server| server.read_output());
+    }
+
     fn host(&self) -> Option<&str> {
         None
     }

@@ -101,9 +101,14 @@ impl Neighbour {
         }
     }
 
-    /// Reads its output, so that it never blocks on a full pipe. Returns whether it still runs.
+    /// Reads its output, so that it never blocks on a full pipe.
+    pub(super) fn read_output(&mut self) {
+        self.group.drain();
+    }
+
+    /// The same. Returns whether it still runs.
     pub(super) fn still_runs(&mut self) -> bool {
-        self.group.stdout.drain();
+        self.read_output();
         !self.group.has_ended()
     }
 

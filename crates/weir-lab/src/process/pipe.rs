@@ -6,7 +6,12 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
+    pipe::fcntl_setpipe_size,
 };
+
+/// Room for what a child prints between two readings: a server may print a line for each request. The most that the
+/// kernel grants to everybody by default.
+const PIPE_BYTES: usize = 1 << 20;
 
 /// Which part is kept if there is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ impl<S: Read + AsFd> Pipe<S> {
     /// Takes the reading end, and makes it non-blocking.
     pub(crate) fn new(source: S, keep: Keep, bytes_max: usize) -> std::io::Result<Self> {
         fcntl_setfl(&source, fcntl_getfl(&source)? | OFlags::NONBLOCK)?;
+        // Where the user has too many pipes, it stays as it is.
+        let _ = fcntl_setpipe_size(&source, PIPE_BYTES);
         Ok(Self { source: Some(source), kept: Vec::new(), keep, bytes_max, awaited: None })
     }
 

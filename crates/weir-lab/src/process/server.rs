@@ -310,7 +310,16 @@ impl Server {
         behind.chain(self.neighbours.iter().map(Neighbour::process))
     }
 
-    /// Reads its output, so that it never blocks on a full pipe. Returns whether it still runs.
+    /// Reads its output and that of the processes beside it, so that none blocks on a full pipe.
+    pub(crate) fn read_output(&mut self) {
+        self.process.drain();
+        if let Some(behind) = &mut self.behind {
+            behind.read_output();
+        }
+        self.neighbours.iter_mut().for_each(Neighbour::read_output);
+    }
+
+    /// The same. Returns whether all of them still run.
     pub(crate) fn still_runs(&mut self) -> bool {
         self.process.drain();
         let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.still_runs());

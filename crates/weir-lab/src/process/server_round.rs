@@ -111,7 +111,7 @@ impl Round<'_> {
         there: &[usize],
         may_trace: bool,
     ) -> Result<Vec<Option<LoadReport>>, Broken> {
-        let (mut generator, unopened) = Generator::start(self, arms, there)?;
+        let (mut generator, unopened) = Generator::start(self, servers, (arms, there))?;
         blame_unopened(servers, arms, there, unopened)?;
         done(servers.ask(RoundCommand::Rest { arms: unfailed(arms) })?)?;
         self.warm_up(servers, &mut generator, arms, there)?;
@@ -128,7 +128,7 @@ impl Round<'_> {
         let loaded = number(there.len());
         done(servers.ask(RoundCommand::EndTimed { arms: unfailed(arms), loaded })?)?;
         self.evidence(servers, &mut generator, arms, (there, may_trace))?;
-        let found = generator.finish(self)?;
+        let found = generator.finish(self, servers)?;
         let observed = match servers.ask(RoundCommand::Totals)? {
             RoundAnswer::Totals(observed) => observed,
             other => return Err(Broken::Stop(misunderstood(&other))),
@@ -248,7 +248,7 @@ impl Round<'_> {
             other => return Err(Broken::Stop(misunderstood(&other))),
         };
         let messages_each = self.request.alternation.prime_messages;
-        let primed = generator.done(self, SliceCommand::Prime { target, messages_each })?;
+        let primed = generator.done(self, servers, SliceCommand::Prime { target, messages_each })?;
         if let Some(reason) = unanswered(self.request.cell, messages_each, &primed) {
             // It may be about to end, and then its own message explains more.
             let ended = ended(servers, index, true)?;
@@ -259,8 +259,11 @@ impl Round<'_> {
         let own = OwnEdge::read(generator, servers);
         let arrivals_seed = turn.arrivals.seed(self.request.seed);
         let (length_ns, is_timed) = (turn.length_ns, turn.of == SliceUse::Timed);
-        let counts =
-            generator.done(self, SliceCommand::Run { target, length_ns, is_timed, arrivals_seed })?;
+        let counts = generator.done(
+            self,
+            servers,
+            SliceCommand::Run { target, length_ns, is_timed, arrivals_seed },
+        )?;
         let own_segments = OwnEdge::segments_sent(servers).saturating_sub(own.segments_sent);
         let seen = match servers.ask(RoundCommand::EndSlice { arm: index })? {
             RoundAnswer::SliceEnded(seen) => *seen,
@@ -515,6 +518,8 @@ mod tests {
         fn ask(&mut self, _: RoundCommand) -> Result<RoundAnswer, NoAnswer> {
             self.0.clone().map_err(NoAnswer::Lost)
         }
+
+        fn read_output(&mut self) {}
 
         fn host(&self) -> Option<&str> {
             Some("b")

@@ -388,6 +388,8 @@ fn a_neighbour_that_fails_is_named() {
     assert_eq!(failed("dies", roles::REPORT), neighbour("exited with status 3: no luck"));
     assert_eq!(failed("silent", roles::REPORT), neighbour("was not ready within 1.5 s: still thinking"));
     assert_eq!(failed("leaves", roles::HANGS), neighbour("exited with status 4: had enough"));
+    let TrialFailure::Neighbour { reason } = failed("chatters", roles::HANGS) else { panic!("it ended") };
+    assert!(reason.contains("exited with status 4") && reason.ends_with("had enough"), "its output is read");
     // If a server dies, it is the cause, and not the neighbour that lost it.
     let dead = failed("ready", roles::KILLS_THE_SERVER);
     assert!(matches!(dead, TrialFailure::Server { .. }), "{dead:?}");
@@ -530,6 +532,9 @@ fn a_server_that_fails_costs_its_own_arm_the_round() {
     assert_eq!(refused, [None, None, server("accepted 0 of 7 connections: connection refused")]);
     let silent = failures(round("epoll", roles::SILENT));
     assert_eq!(silent, [None, None, server("answered 0 of 18 messages: no answer within 5s")]);
+    let chatty = failures(round_of("chatters", roles::REPORT, Duration::from_millis(100)));
+    let [None, Some(TrialFailure::Server { reason }), None] = &chatty[..] else { panic!("{chatty:?}") };
+    assert!(reason.ends_with("had enough"), "its output is read in its turn: {reason}");
     let between = failures(round_of("dies-in-the-round", roles::REPORT, Duration::from_millis(100)));
     assert_eq!(between, [None, server("during the load it exited with status 3: had enough"), None]);
 }

@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     env,
-    io::{BufReader, stdin, stdout},
+    io::{BufReader, Write, stderr, stdin, stdout},
     net::{IpAddr, Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
     path::Path,
@@ -193,6 +193,11 @@ fn neighbour(how: &str, told: &str) {
             super::say("ready");
             end(4, "had enough");
         }
+        "chatters" => {
+            super::say("ready");
+            chatter(&mut stderr());
+            end(4, "had enough");
+        }
         "silent" => {
             super::say("not yet");
             Command::new("sh").args(["-c", "echo still thinking >&2"]).status().expect("a shell");
@@ -202,6 +207,15 @@ fn neighbour(how: &str, told: &str) {
             super::say("ready");
             linger_with_orphan();
         }
+    }
+}
+
+/// Prints more than a pipe holds, a line at a time.
+fn chatter(output: &mut impl Write) {
+    const LINES: usize = 4 << 10;
+    let line = [&[b'.'; 1_023][..], b"\n"].concat();
+    for _ in 0..LINES {
+        output.write_all(&line).expect("the laboratory reads it");
     }
 }
 
@@ -223,6 +237,12 @@ fn serve(driver: &str) {
         "dies-in-the-round" => {
             super::say("listening on 127.0.0.1:7007");
             thread::park_timeout(IN_THE_ROUND);
+            end(3, "had enough");
+        }
+        "chatters" => {
+            super::say("listening on 127.0.0.1:7007");
+            chatter(&mut stdout());
+            chatter(&mut stderr());
             end(3, "had enough");
         }
         "spins" => {

@@ -209,6 +209,9 @@ pub(crate) trait RoundServers {
     /// Carries a command out, and answers when it is done.
     fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer>;
 
+    /// Reads what the servers print, so that none blocks on a full pipe. Called in every tick of a slice.
+    fn read_output(&mut self);
+
     /// The other host on which they run; `None` if it is the generator's.
     fn host(&self) -> Option<&str>;
 

@@ -38,7 +38,8 @@ use crate::{
     launch::LaunchError,
     process::{
         Deadlines, ProcessLauncher,
-        hosted::{HostedRound, RoundAnswer, RoundCommand, Serving},
+        group::TICK,
+        hosted::{HostedRound, RoundAnswer, RoundCommand, RoundServers, Serving},
     },
 };
 
@@ -264,7 +265,25 @@ fn question(
 impl Session<'_> {
     /// The next question; `None` at the end of the input. A longer silence than allowed is an error.
     fn next(&mut self) -> Result<Option<Question>, AgentError> {
-        let asked = question(self.came.recv_timeout(self.silence_max), self.silence_max)?;
+        self.next_in(self.silence_max, || {})
+    }
+
+    /// The same; `meanwhile` is called before the wait, and again after each tick of it.
+    fn next_in(
+        &mut self,
+        tick: Duration,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<Option<Question>, AgentError> {
+        let began = Instant::now();
+        let heard = loop {
+            meanwhile();
+            let left = self.silence_max.saturating_sub(began.elapsed());
+            match self.came.recv_timeout(left.min(tick)) {
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                heard => break heard,
+            }
+        };
+        let asked = question(heard, self.silence_max)?;
         Ok(asked.map(|Asked { number, question }| {
             self.number = number;
             question
@@ -312,7 +331,7 @@ impl Session<'_> {
             }
         };
         self.answer(Ok(Answer::Round(Box::new(RoundStarted { servers: started, programs }))))?;
-        while let Some(question) = self.next()? {
+        while let Some(question) = self.next_in(TICK, || servers.read_output())? {
             let Question::Step(command) = question else {
                 self.refuse("a round has begun and was not ended")?;
                 continue;

@@ -469,6 +469,9 @@ impl RoundServers for ServersThere<'_> {
         }
     }
 
+    /// Their agent reads it.
+    fn read_output(&mut self) {}
+
     fn host(&self) -> Option<&str> {
         Some(self.host.name())
     }

@@ -20,6 +20,7 @@ use crate::{
     process::{
         generator,
         group::{Bond, Group},
+        hosted::RoundServers,
         pad_environment,
     },
 };
@@ -33,8 +34,8 @@ impl Generator {
     /// Starts it and waits until it has tried all connections. Returns the servers of which it could not open all.
     pub(super) fn start(
         round: &Round<'_>,
-        arms: &[Arm],
-        there: &[usize],
+        servers: &mut dyn RoundServers,
+        (arms, there): (&[Arm], &[usize]),
     ) -> Result<(Self, Vec<Unopened>), Broken> {
         let setup = setup(round, arms, there)?;
         let mut command = Command::new(round.weir);
@@ -51,7 +52,7 @@ impl Generator {
         let targets = u32::try_from(there.len()).unwrap_or(u32::MAX);
         let opening = generator::connect_timeout(round.request.cell).saturating_mul(targets);
         let SliceAnswer::Ready { opened, failures } =
-            generator.answer(round, round.deadlines.load_margin + opening)?
+            generator.answer(round, servers, round.deadlines.load_margin + opening)?
         else {
             return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
         };
@@ -71,9 +72,15 @@ impl Generator {
         Ok(())
     }
 
-    fn answer(&mut self, round: &Round<'_>, longest: Duration) -> Result<SliceAnswer, Broken> {
+    fn answer(
+        &mut self,
+        round: &Round<'_>,
+        servers: &mut dyn RoundServers,
+        longest: Duration,
+    ) -> Result<SliceAnswer, Broken> {
         let deadline = Instant::now() + longest;
         loop {
+            servers.read_output();
             if round.request.interrupt.load(Ordering::Relaxed) {
                 return Err(Broken::Stop(LaunchError::Interrupted));
             }
@@ -97,21 +104,30 @@ impl Generator {
         }
     }
 
-    pub(super) fn done(&mut self, round: &Round<'_>, command: SliceCommand) -> Result<SliceCounts, Broken> {
+    pub(super) fn done(
+        &mut self,
+        round: &Round<'_>,
+        servers: &mut dyn RoundServers,
+        command: SliceCommand,
+    ) -> Result<SliceCounts, Broken> {
         self.say(&command)?;
         let work = match command {
             SliceCommand::Run { length_ns, .. } => Duration::from_nanos(length_ns),
             SliceCommand::Prime { .. } | SliceCommand::Finish => generator::longer_waits(round.request.cell),
         };
-        match self.answer(round, work + round.deadlines.load_margin)? {
+        match self.answer(round, servers, work + round.deadlines.load_margin)? {
             SliceAnswer::Done(counts) => Ok(counts),
             _ => Err(Broken::Load("it answered something else than what it was asked".to_owned())),
         }
     }
 
-    pub(super) fn finish(mut self, round: &Round<'_>) -> Result<Vec<LoadReport>, Broken> {
+    pub(super) fn finish(
+        mut self,
+        round: &Round<'_>,
+        servers: &mut dyn RoundServers,
+    ) -> Result<Vec<LoadReport>, Broken> {
         self.say(&SliceCommand::Finish)?;
-        match self.answer(round, round.deadlines.load_margin)? {
+        match self.answer(round, servers, round.deadlines.load_margin)? {
             SliceAnswer::Finished(reports) => Ok(reports),
             _ => Err(Broken::Load("it answered something else than its reports".to_owned())),
         }
