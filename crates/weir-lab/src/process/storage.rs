@@ -258,6 +258,12 @@ impl Tool {
         }
     }
 
+    /// Why the trials beside it do not count, if this is a background load that has ended.
+    fn failure_of_background(&mut self) -> Option<TrialFailure> {
+        let reason = self.group.has_ended().then(|| self.group.exit_reason())?;
+        Some(TrialFailure::Load { reason: format!("the background load {reason}") })
+    }
+
     fn never_began(&self, deadlines: &Deadlines) -> TrialFailure {
         let waited = deadlines.ready.as_secs_f64();
         if !Path::new("/proc/self/io").exists() {
@@ -457,12 +463,8 @@ fn measure(
         if !tool.go_on(request, length)? {
             return tool.refusal(request).map(Err);
         }
-        if let Some(background) = background.as_deref_mut()
-            && background.group.has_ended()
-        {
-            return Ok(Err(TrialFailure::Load {
-                reason: format!("the background load {}", background.group.exit_reason()),
-            }));
+        if let Some(failure) = background.as_deref_mut().and_then(Tool::failure_of_background) {
+            return Ok(Err(failure));
         }
         match Moment::read(&tool, background.as_deref()) {
             Ok(moment) => moments.push(moment),

@@ -71,7 +71,7 @@ pub(crate) fn run(
     for spec in request.arms.iter().copied() {
         arms.push(Arm::new(data, request, storage, spec)?);
     }
-    let beside_all = match request.arms.first().filter(|_| storage.background_depth > 0) {
+    let mut beside_all = match request.arms.first().filter(|_| storage.background_depth > 0) {
         None => None,
         Some(first) => match background(weir, data, &request.of_arm(first, 0), storage, deadlines)? {
             Ok(tool) => Some(tool),
@@ -90,9 +90,12 @@ pub(crate) fn run(
     }
     let noise = before
         .and_then(|before| Some(before.until(&Edge::read_beside_kernel(std::process::id()).ok()?).noise));
+    // The slices after its end had the disk to themselves.
+    let failure = beside_all.as_mut().and_then(Tool::failure_of_background);
     let mut ended = Vec::with_capacity(arms.len());
     for (position, mut arm) in (0_u32..).zip(arms) {
         let loaded = arm.finish(request, position, noise.unwrap_or_default(), deadlines)?;
+        let loaded = failure.clone().map_or(loaded, Err);
         ended.push(loaded.map(|report| Sliced { report, slices: arm.slices, evidence: Vec::new() }));
     }
     if let Some(tool) = beside_all {
