@@ -92,6 +92,7 @@ impl Files {
         if names("{scratch}") {
             // Servers of a round are up together and must not share a folder.
             let own = Path::new(SCRATCH).join(request.position.to_string());
+            self.clear(&own).map_err(unable)?;
             let scratch = self.make(&own).map_err(unable)?;
             files.words.push(("{scratch}", scratch.display().to_string()));
             files.scratch = Some(scratch);
@@ -148,6 +149,15 @@ impl Files {
             ("{content_type}", content.media_type().to_owned()),
             ("{content_dir}", folder.display().to_string()),
         ])
+    }
+
+    /// Removes a folder below the run folder that a session left behind when it was killed.
+    fn clear(&self, name: &Path) -> io::Result<()> {
+        let Some(run) = &self.folder else { return Ok(()) };
+        match fs::remove_dir_all(run.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Creates a folder below the run folder and returns its absolute path, because a server may change its own
@@ -286,6 +296,24 @@ mod tests {
         drop(trial);
         assert!(!log.parent().expect("a folder").exists());
         assert!(!run.join(SCRATCH).exists(), "nobody else has one");
+        fs::remove_dir_all(&run).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_trial_of_a_killed_session_leaves_nothing_in_the_scratch_folder() {
+        let run = folder("scratch-killed");
+        let mut files = Files::default().below(run.clone());
+        let words = ["--log={scratch}/l"];
+        let first = prepare(&mut files, &asking(Some("html")), &words).expect("it can");
+        let log = PathBuf::from(first.substituted("{scratch}/l"));
+        fs::write(&log, "a line").expect("it can be written");
+        // As SIGKILL does: nothing is cleared.
+        std::mem::forget(first);
+        let next = prepare(&mut Files::default().below(run.clone()), &asking(Some("html")), &words);
+        let next = next.expect("it can");
+        assert_eq!(next.substituted("{scratch}/l"), log.display().to_string());
+        assert!(!log.exists() && log.parent().expect("a folder").exists(), "it begins with an empty one");
+        drop(next);
         fs::remove_dir_all(&run).expect("it can be removed");
     }
 
