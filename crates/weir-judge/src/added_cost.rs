@@ -7,7 +7,8 @@
 //!
 //! The least costly arm is the one with the smallest maximum share over all cells, because one arm has to be the
 //! default. It is judged on the data that chose it, so its intervals hold simultaneously for all candidates
-//! (Bonferroni).
+//! (Bonferroni). Before the schedule is finished, and from few blocks, the limit stays open: a look after each block
+//! would find it met by chance sooner or later.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ use weir_record::{
     metric::Metric,
     spec::StudySpec,
 };
-use weir_stats::decide::ALPHA;
+use weir_stats::decide::{ALPHA, UNITS_MIN};
 
 use crate::{
     cell_trials::CellTrials,
@@ -26,10 +27,17 @@ use crate::{
 };
 
 /// The rows of each question of the specification, in its order.
-pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<'_>]) -> Vec<Effect> {
+pub(crate) fn all(
+    spec: &StudySpec,
+    measured: Measured<'_>,
+    cells: &[CellTrials<'_>],
+    is_finished: bool,
+) -> Vec<Effect> {
     let asked = spec.added_costs.iter().enumerate();
     asked
-        .flat_map(|(place, asked)| Asked { spec: asked, place: question::place(place) }.rows(measured, cells))
+        .flat_map(|(place, asked)| {
+            Asked { spec: asked, place: question::place(place), is_finished }.rows(measured, cells)
+        })
         .collect()
 }
 
@@ -37,6 +45,8 @@ pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<
 struct Asked<'s> {
     spec: &'s AddedCostSpec,
     place: u32,
+    /// The whole schedule ran.
+    is_finished: bool,
 }
 
 impl Asked<'_> {
@@ -111,7 +121,10 @@ impl Asked<'_> {
             .filter_map(|arm| Some((arm, worst(arm)?)))
             .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
         let limit = Goal::AtMost(limit);
-        let outcome = |row: &Effect| row.interval.map_or(Outcome::Open, |interval| limit.outcome(interval));
+        let is_enough = |row: &Effect| self.is_finished && row.units as usize >= UNITS_MIN;
+        let outcome = |row: &Effect| {
+            row.interval.filter(|_| is_enough(row)).map_or(Outcome::Open, |interval| limit.outcome(interval))
+        };
         let outcomes: Vec<Outcome> = shares().filter(|row| row.arm == arm).map(outcome).collect();
         Some(Effect {
             question: Question::LeastAdded(self.place),
@@ -170,13 +183,17 @@ mod tests {
         trial
     }
 
-    /// A machine on which the baseline costs 10 µs, and arms cost the given amounts more, increasing slightly with
-    /// each block.
     fn found(extra_us: &[(&str, [f64; 3])]) -> Vec<Effect> {
+        found_after(extra_us, 6, true)
+    }
+
+    /// A machine on which the baseline costs 10 µs, and arms cost the given amounts more, increasing slightly with
+    /// each block; after so many blocks.
+    fn found_after(extra_us: &[(&str, [f64; 3])], blocks: u32, is_finished: bool) -> Vec<Effect> {
         let spec = study();
         let mut trials = Vec::new();
         for (index, cell) in CELLS.into_iter().enumerate() {
-            for block in 0..6 {
+            for block in 0..blocks {
                 let drift = f64::from(block) * 0.5;
                 trials.push(trial(cell, "plain", block, 10.0 + drift));
                 for (arm, extra_us) in extra_us {
@@ -189,7 +206,7 @@ mod tests {
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells: Vec<CellTrials<'_>> =
             spec.cells.iter().map(|cell| CellTrials::of(cell, &gate, &trials)).collect();
-        all(&spec, Measured { gate: &gate, first: "plain" }, &cells)
+        all(&spec, Measured { gate: &gate, first: "plain" }, &cells, is_finished)
     }
 
     fn row<'r>(rows: &'r [Effect], question: Question, (cell, arm): (&str, &str)) -> &'r Effect {
@@ -234,6 +251,19 @@ mod tests {
         assert!(!found.iter().any(|row| row.question == Question::LeastAdded(1)), "no limit was asked for");
         let beside = found.iter().filter(|row| row.question == Question::AddedShare(1));
         assert_eq!(beside.count(), 3);
+    }
+
+    #[test]
+    fn nothing_is_decided_before_the_end_or_from_few_blocks() {
+        let extra_us = [("naive", [8.0; 3]), ("mesh", [3.0, 2.0, 1.0])];
+        for (blocks, is_finished, outcome) in
+            [(6, true, Outcome::Met), (6, false, Outcome::Open), (UNITS_MIN as u32 - 1, true, Outcome::Open)]
+        {
+            let found = found_after(&extra_us, blocks, is_finished);
+            assert_eq!(least(&found), ("mesh", outcome), "{blocks} blocks");
+            let share = row(&found, Question::AddedShare(0), (CELLS[0], "mesh"));
+            assert!(share.estimate.is_some(), "what is known is shown");
+        }
     }
 
     #[test]

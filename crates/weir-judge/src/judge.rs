@@ -167,7 +167,7 @@ fn effects(
     if let Some(first) = spec.arms.first() {
         let measured = Measured { gate, first: &first.name };
         rows.extend(cause::all(spec, measured, cells, progress.is_finished()));
-        rows.extend(added_cost::all(spec, measured, cells));
+        rows.extend(added_cost::all(spec, measured, cells, progress.is_finished()));
         rows.extend(attribution::all(spec, measured, cells));
     }
     (Effects { rows }, witnesses)
