@@ -13,16 +13,12 @@ mod resume_hint;
 use std::{
     error::Error,
     fmt,
-    fs::File,
+    io::ErrorKind,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use rustix::{
-    fs::{FlockOperation, flock},
-    io::Errno,
-};
 use weir_judge::{
     exclusion,
     gate::ValidityGate,
@@ -49,6 +45,7 @@ pub use event::Event;
 use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
     pilot::{self, Pilot, PilotRound},
+    run_locks::RunLock,
     time_left,
 };
 
@@ -193,16 +190,15 @@ fn run_locked(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, Run
     session.finish(ended)
 }
 
-/// Locks a run folder. The kernel holds the lock and releases it when this process ends.
-pub fn lock(folder: &Path) -> Result<File, RunError> {
-    let shown = folder.display().to_string();
-    let unlockable = |error: std::io::Error| RunError::Environment(format!("cannot lock {shown}: {error}"));
-    let handle = File::open(folder).map_err(unlockable)?;
-    match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(handle),
-        Err(Errno::WOULDBLOCK) => Err(RunError::Busy { folder: shown }),
-        Err(error) => Err(unlockable(error.into())),
-    }
+/// Locks a run folder.
+pub fn lock(folder: &Path) -> Result<RunLock, RunError> {
+    RunLock::of(folder).map_err(|error| {
+        let shown = folder.display().to_string();
+        match error.kind() {
+            ErrorKind::WouldBlock => RunError::Busy { folder: shown },
+            _ => RunError::Environment(format!("cannot lock {shown}: {error}")),
+        }
+    })
 }
 
 /// An attempt at a block.

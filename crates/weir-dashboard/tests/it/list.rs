@@ -1,12 +1,10 @@
 //! The list of studies: its order, its search and its filters, and that no text of a store spoils it.
 
-use std::{fs::File, path::Path};
-
-use rustix::fs::{FlockOperation, flock};
+use std::path::Path;
 
 use crate::{
     client::Running,
-    results::{folder, make_old, sql, study},
+    results::{folder, make_old, session_on, sql, study},
 };
 
 /// A study of which the store says this date and this machine.
@@ -107,8 +105,7 @@ fn a_running_or_unfinished_study_has_no_verdict_in_the_list() {
     let open = "json_set(result, '$.complete', json('false'))";
     sql(&unfinished, &format!("UPDATE study SET spec = {more}; UPDATE result SET result = {open}"));
     make_old(&unfinished, 200);
-    let session = File::open(&running).expect("the folder can be opened");
-    flock(&session, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let _session = session_on(&running);
     let dashboard = Running::over(&results);
     let list = dashboard.get("/").body;
     let (_, rows) = list.split_once("<tbody>").expect("it has rows");

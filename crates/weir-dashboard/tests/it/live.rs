@@ -1,20 +1,19 @@
 //! The live view: events for a browser while a session stores blocks.
 
 use std::{
-    fs::File,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
 };
 
 use rusqlite::Connection;
-use rustix::fs::{FlockOperation, flock};
 use weir_dashboard::{WATCHERS_ADDRESS_MAX, WATCHERS_MAX};
+use weir_lab::run_locks::RunLock;
 use weir_store::{NewStudy, Store, StoredBlock};
 
 use crate::{
     client::{Answer, Running},
-    results::{folder, sql, study},
+    results::{folder, session_on, sql, study},
 };
 
 /// A session whose test decides when it stores its next block.
@@ -22,7 +21,7 @@ struct Session {
     store: Store,
     number: i64,
     blocks: std::vec::IntoIter<StoredBlock>,
-    _lock: File,
+    _lock: RunLock,
 }
 
 impl Session {
@@ -37,8 +36,7 @@ impl Session {
             reproduce: header.reproduce,
         };
         let mut store = Store::create(path, &asked).expect("a fresh folder takes a store");
-        let lock = File::open(path).expect("the folder can be opened");
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+        let lock = session_on(path);
         let number = store.begin_session().expect("a session begins");
         Self { store, number, blocks: before.blocks().expect("blocks").into_iter(), _lock: lock }
     }
@@ -136,8 +134,7 @@ fn a_store_that_is_busy_for_a_moment_is_read_when_it_is_free_though_nothing_was_
     let path = study(&results, ("one", "quick"), 10);
     // In this mode a lock of one process keeps readers out, and releasing it writes nothing.
     sql(&path, "PRAGMA journal_mode = delete");
-    let lock = File::open(&path).expect("the folder can be opened");
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let _session = session_on(&path);
     let other = Connection::open(path.join(weir_store::FILE_NAME)).expect("the store can be opened");
     other.execute_batch("BEGIN EXCLUSIVE").expect("nobody reads");
     let dashboard = Running::over(&results);

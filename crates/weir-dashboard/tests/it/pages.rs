@@ -1,13 +1,12 @@
 //! What readers see: the list, a report, the charts, and each in three languages.
 
-use std::fs::{self, File};
+use std::fs;
 
-use rustix::fs::{FlockOperation, flock};
 use weir_report::ChartPage;
 
 use crate::{
     client::Running,
-    results::{charted_study, folder, make_old, sql, study},
+    results::{charted_study, folder, make_old, session_on, sql, study},
 };
 
 /// The text of a page without its style.
@@ -225,8 +224,7 @@ fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
 fn a_study_that_a_session_works_on_is_marked_and_can_be_seen() {
     let results = folder("running");
     let path = study(&results, ("one", "quick"), 100);
-    let session = File::open(&path).expect("the folder can be opened");
-    flock(&session, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let session = session_on(&path);
     let dashboard = Running::over(&results);
     let list = dashboard.get("/").body;
     assert!(list.contains("running") && list.contains("blocks stored"), "{}", told(&list));

@@ -12,6 +12,7 @@ use weir_lab::{
     fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event},
+    run_locks::RunLock,
 };
 use weir_record::{
     machine::Fingerprint,
@@ -88,6 +89,11 @@ fn run_spec(path: &Path, study: &str, spec: StudySpec) -> PathBuf {
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
     run::start(path, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
     path.to_owned()
+}
+
+/// A session works on a run folder, until this is dropped.
+pub fn session_on(folder: &Path) -> RunLock {
+    RunLock::of(folder).expect("nobody else works on it")
 }
 
 /// Changes a store behind the dashboard's back.
