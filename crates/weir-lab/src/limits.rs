@@ -78,9 +78,11 @@ pub const REQUEST_HASH_BYTES: [usize; 3] = [16, 32, 64];
 /// Shortest and longest slice. A slice below 5 ms consists only of the burst at its beginning.
 pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
 
-/// Shortest and longest slice of evidence. Attaching programs to the kernel takes a while, and they count for each
-/// message.
-pub const EVIDENCE_SLICE_NS: RangeInclusive<u64> = 500_000_000..=60_000_000_000;
+/// Shortest and longest slice of evidence.
+pub const EVIDENCE_SLICE_NS: RangeInclusive<u64> = 100_000_000..=60_000_000_000;
+/// Length of a slice of evidence where a study names none. Attaching programs to the kernel takes a while, so shorter
+/// ones gain little.
+pub const EVIDENCE_SLICE_DEFAULT_NS: u64 = 500_000_000;
 
 /// Shortest and longest measured window.
 pub const WINDOW_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
@@ -260,7 +262,7 @@ pub(crate) fn evidence_slice_ns(length_ns: u64) -> Result<(), SpecError> {
     if EVIDENCE_SLICE_NS.contains(&length_ns) {
         return Ok(());
     }
-    let texts = ["it must be from 0.5s to 60s", "0.5s에서 60s 사이로 쓰십시오", "应在 0.5s 到 60s 之间"];
+    let texts = ["it must be from 0.1s to 60s", "0.1s에서 60s 사이로 쓰십시오", "应在 0.1s 到 60s 之间"];
     Err(SpecError::new("evidence_slice", Mistake::fixed(texts)))
 }
 

@@ -344,7 +344,7 @@ impl File {
         let of_all = |chosen: Option<bool>| chosen.filter(|_| is_claimed || has_own);
         Some(EvidencePlan {
             rounds,
-            slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()),
+            slice_ns: slice_ns.unwrap_or(limits::EVIDENCE_SLICE_DEFAULT_NS),
             pairs: own.evidence_pairs.or(self.settings.evidence_pairs).unwrap_or(1),
             by_group: own.evidence_by_group.or(of_all(self.settings.evidence_by_group)).unwrap_or(false),
             strace: own.evidence_strace.or(of_all(self.settings.evidence_strace)).unwrap_or(false),

@@ -293,7 +293,7 @@ fn evidence_is_for_claims_in_a_closed_loop_unless_a_cell_asks_for_it() {
     assert_eq!(plan("c100-d1-m64-closed"), None, "nothing is claimed of it");
     assert_eq!(plan("c7-d1-m64-closed"), Some((2, 1_000)));
     let wrong = |text: &str| with(text).expect_err("it is wrong");
-    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nevidence_slice = \"0.1s\""), @"a.toml:23: evidence_slice: it must be from 0.5s to 60s");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nevidence_slice = \"0.09s\""), @"a.toml:23: evidence_slice: it must be from 0.1s to 60s");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nevidence_rounds = 2000"), @"a.toml:23: cell.evidence_rounds: 2000 is out of range; it must be from 0 to 1000");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nalternate = false\nevidence_rounds = 2"), @"a.toml:24: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
 }

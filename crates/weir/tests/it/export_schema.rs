@@ -18,6 +18,7 @@ permutations = 1
 rounds = 6
 exploratory_rounds = 6
 evidence_rounds = 2
+evidence_slice = "0.1s"
 time_cap = "2min"
 latency = { rate = 2000 }
 

@@ -20,6 +20,7 @@ role = "primary"
 connections = 4
 rounds = 6
 evidence_rounds = 2
+evidence_slice = "0.1s"
 # On a busy machine the kernel's own thread takes softirqs over for some slices: then no send has any.
 evidence_pairs = 4
 
