@@ -19,7 +19,7 @@ use weir_lab::run_locks::is_locked;
 
 use crate::{
     app::{App, page, reader},
-    auth::{FAILURES_WINDOW, Refused, SESSION_AGE_MAX},
+    auth::{Refused, SESSION_AGE_MAX},
     control::{Control, Denied, Peer},
     folder::{Found, Listing},
     offered::Offered,
@@ -195,7 +195,8 @@ impl Denied {
             Self::Refused(Refused::NoSession(error)) | Self::NotStarted(error) => format!("{text} {error}"),
             _ => text.to_owned(),
         };
-        let is_token = matches!(self, Self::Refused(Refused::WrongToken | Refused::TooMany));
+        let is_token =
+            matches!(self, Self::Refused(Refused::WrongToken | Refused::TooMany | Refused::Unread));
         let body = match action {
             Action::LogIn if is_token => pages::log_in_again(reader, &text),
             _ => pages::message(reader, &text),
@@ -204,8 +205,8 @@ impl Denied {
         if status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(FAILURES_WINDOW.as_secs()));
+        if let Some(wait) = self.retry_after() {
+            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
         }
         answer
     }

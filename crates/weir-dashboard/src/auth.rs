@@ -39,7 +39,7 @@ const FAILURES_FREE_ALL: usize = 100;
 const PAUSE_ALL: Duration = Duration::from_millis(20);
 
 /// Longest wait of a token for its turn. One that would wait longer is refused unread.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+pub(crate) const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a wrong token counts.
 pub(crate) const FAILURES_WINDOW: Duration = Duration::from_secs(60);
@@ -53,6 +53,8 @@ pub(crate) enum Refused {
     WrongToken,
     /// It is not the token, and there were too many wrong ones.
     TooMany,
+    /// Too many tokens wait for their turn, and this one was not read.
+    Unread,
     /// The system gave no random bytes.
     NoSession(io::Error),
 }
@@ -96,7 +98,7 @@ impl Access {
         let begin = [turns.own.get(&from).copied(), of_all].into_iter().flatten().fold(now, Instant::max);
         let wait = begin.saturating_duration_since(now);
         if wait > TURN_WAIT_MAX {
-            return Err(Refused::TooMany);
+            return Err(Refused::Unread);
         }
         if let Some(further) = own.checked_sub(FAILURES_FREE) {
             let doubled = PAUSE_MIN.saturating_mul(1 << further.min(16));
@@ -230,23 +232,23 @@ mod tests {
     #[test]
     fn a_wrong_token_slows_the_next_of_its_address_and_no_other() {
         let (access, now) = (access(), Instant::now());
-        let turn = |last: u16, now: Instant| access.turn(address(last), now).map_err(|_| "too many");
+        let turn = |last: u16, now: Instant| access.turn(address(last), now);
         let guess = || assert!(access.check(b"guess", address(1), now).is_err());
         for _ in 0..FAILURES_FREE {
-            assert_eq!(turn(1, now), Ok(Duration::ZERO), "a mistake costs nothing");
+            assert_eq!(turn(1, now).ok(), Some(Duration::ZERO), "a mistake costs nothing");
             guess();
         }
         let waits: Vec<Duration> = (0..4).filter_map(|_| turn(1, now).ok()).collect();
         assert_eq!(waits, [0_u32, 1, 2, 3].map(|turns| turns * PAUSE_MIN), "each waits for those before it");
-        assert_eq!(turn(2, now), Ok(Duration::ZERO));
+        assert_eq!(turn(2, now).ok(), Some(Duration::ZERO));
         for _ in FAILURES_FREE..FAILURES_MAX {
             guess();
         }
         let later = now + TURN_WAIT_MAX;
-        assert_eq!(turn(1, later), Ok(Duration::ZERO), "its turn has come");
-        assert_eq!(turn(1, later), Ok(PAUSE_MAX));
+        assert_eq!(turn(1, later).ok(), Some(Duration::ZERO), "its turn has come");
+        assert_eq!(turn(1, later).ok(), Some(PAUSE_MAX));
         let refused = (0..100).find_map(|_| turn(1, later).err());
-        assert_eq!(refused, Some("too many"), "no more wait than is stated");
+        assert!(matches!(refused, Some(Refused::Unread)), "no more wait than is stated");
         assert!(turn(1, later + FAILURES_WINDOW + TURN_WAIT_MAX).is_ok());
         assert!(held(&access.turns).own.len() <= 1);
     }

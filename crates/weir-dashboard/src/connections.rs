@@ -23,6 +23,10 @@ use weir_proto::client::counted_as;
 /// it gets the answer that there are too many.
 pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
 
+/// Connections of an address that were asked to leave and have not, beyond which a further one is not let in: whoever
+/// sends heads without an end cannot take the places of all others by coming again.
+const LEAVING_ADDRESS_MAX: usize = 8;
+
 /// Open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
@@ -35,7 +39,6 @@ pub(crate) struct Connections {
 struct Open {
     /// The number of the next one.
     next: u64,
-    /// Those that were not asked to leave.
     all: HashMap<u64, Known>,
 }
 
@@ -44,10 +47,12 @@ struct Known {
     from: IpAddr,
     /// Since when it answers nothing; absent while it answers.
     idle_since: Option<Instant>,
+    /// It was asked to leave, and makes room for no further one.
+    is_leaving: bool,
     leave: Arc<Notify>,
 }
 
-/// A connection that is counted until this is dropped, or until it was asked to leave.
+/// A connection that is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     of: Arc<Connections>,
@@ -57,18 +62,25 @@ pub(crate) struct CountedConnection {
 
 impl Connections {
     /// Counts one more. If its address has [`CONNECTIONS_ADDRESS_MAX`], the one there that has been idle the longest is
-    /// asked to leave; `None` if all of them answer.
+    /// asked to leave; `None` if all of them answer, or if too many of them are slow to leave.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<CountedConnection> {
         let from = counted_as(address);
         let mut open = held(&self.open);
-        if open.all.values().filter(|it| it.from == from).count() >= CONNECTIONS_ADDRESS_MAX {
+        let of_address = open.all.values().filter(|it| it.from == from);
+        let (leaving, staying): (Vec<&Known>, Vec<&Known>) = of_address.partition(|it| it.is_leaving);
+        let (leaving, staying) = (leaving.len(), staying.len());
+        if leaving >= LEAVING_ADDRESS_MAX {
+            return None;
+        }
+        if staying >= CONNECTIONS_ADDRESS_MAX {
             let longest = open.longest_idle(|it| it.from == from)?;
             open.ask_to_leave(longest);
         }
         let number = open.next;
         open.next += 1;
         let leave = Arc::new(Notify::new());
-        open.all.insert(number, Known { from, idle_since: Some(now), leave: Arc::clone(&leave) });
+        let known = Known { from, idle_since: Some(now), is_leaving: false, leave: Arc::clone(&leave) };
+        open.all.insert(number, known);
         Some(CountedConnection { of: Arc::clone(self), number, leave })
     }
 
@@ -77,8 +89,10 @@ impl Connections {
     pub(crate) fn make_room(&self, own: &CountedConnection) -> bool {
         let mut open = held(&self.open);
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        open.all.values().for_each(|it| *counts.entry(it.from).or_default() += 1);
-        let is_idle = |number: &u64, it: &Known| *number != own.number && it.idle_since.is_some();
+        let staying = open.all.values().filter(|it| !it.is_leaving);
+        staying.for_each(|it| *counts.entry(it.from).or_default() += 1);
+        let is_idle =
+            |number: &u64, it: &Known| *number != own.number && !it.is_leaving && it.idle_since.is_some();
         let idle = open.all.iter().filter(|(number, it)| is_idle(number, it));
         let most = idle.map(|(_, it)| counts[&it.from]).max();
         let longest = most.and_then(|most| {
@@ -99,13 +113,14 @@ impl Connections {
 
 impl Open {
     fn longest_idle(&self, is_meant: impl Fn(&Known) -> bool) -> Option<u64> {
-        let idle = self.all.iter().filter(|(_, it)| is_meant(it));
+        let idle = self.all.iter().filter(|(_, it)| !it.is_leaving && is_meant(it));
         let since = idle.filter_map(|(number, it)| Some((it.idle_since?, *number)));
         since.min().map(|(_, number)| number)
     }
 
     fn ask_to_leave(&mut self, number: u64) {
-        if let Some(known) = self.all.remove(&number) {
+        if let Some(known) = self.all.get_mut(&number) {
+            known.is_leaving = true;
             known.leave.notify_one();
         }
     }
@@ -115,6 +130,11 @@ impl CountedConnection {
     /// Returns when the connection is to leave.
     pub(crate) async fn is_asked_to_leave(&self) {
         self.leave.notified().await;
+    }
+
+    /// Whether it answers a request.
+    pub(crate) fn is_answering(&self) -> bool {
+        held(&self.of.open).all.get(&self.number).is_some_and(|known| known.idle_since.is_none())
     }
 
     /// Marks the connection as one that answers, until the answer is dropped.
@@ -235,13 +255,26 @@ mod tests {
         let all: Vec<_> = (0..CONNECTIONS_ADDRESS_MAX as u64).map(enter).collect();
         let busy = all[0].begin();
         let further = enter(1_000);
-        let is_counted = |it: &Arc<CountedConnection>| held(&connections.open).all.contains_key(&it.number);
-        assert!(is_counted(&all[0]) && !is_counted(&all[1]) && is_counted(&all[2]) && is_counted(&further));
+        let stays = |it: &Arc<CountedConnection>| !held(&connections.open).all[&it.number].is_leaving;
+        assert!(stays(&all[0]) && !stays(&all[1]) && stays(&all[2]) && stays(&further));
+        assert!(all[0].is_answering() && !all[2].is_answering());
         drop(busy);
         let asked = held(&connections.open).all[&all[0].number].idle_since;
         assert!(asked.is_some_and(|since| since >= began), "it has answered");
         drop(all);
         assert_eq!(held(&connections.open).all.len(), 1, "those that were asked to leave are counted once");
+    }
+
+    #[test]
+    fn whoever_does_not_leave_is_let_in_no_further() {
+        let connections = Arc::new(Connections::default());
+        let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
+        let enter = |from| connections.enter(from, Instant::now());
+        let most = CONNECTIONS_ADDRESS_MAX + LEAVING_ADDRESS_MAX;
+        let mut all: Vec<_> = (0..most).map(|_| enter(one).expect("one of them is asked to leave")).collect();
+        assert!(enter(one).is_none() && enter(other).is_some());
+        drop(all.remove(0));
+        assert!(enter(one).is_some(), "one has left");
     }
 
     #[test]
@@ -253,11 +286,11 @@ mod tests {
         assert!(!connections.make_room(&own), "it is alone");
         let other = enter(few);
         let crowd = [enter(many), enter(many), enter(many)];
-        let is_counted = |it: &Arc<CountedConnection>| held(&connections.open).all.contains_key(&it.number);
-        assert!(connections.make_room(&own) && !is_counted(&crowd[0]) && is_counted(&other));
+        let stays = |it: &Arc<CountedConnection>| !held(&connections.open).all[&it.number].is_leaving;
+        assert!(connections.make_room(&own) && !stays(&crowd[0]) && stays(&other));
         let busy: Vec<Busy> = [&crowd[1], &crowd[2], &other].map(|it| it.begin()).into_iter().collect();
         assert!(!connections.make_room(&own), "all others answer");
         drop(busy);
-        assert!(connections.make_room(&own) && is_counted(&own));
+        assert!(connections.make_room(&own) && stays(&own));
     }
 }

@@ -9,14 +9,14 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use axum::http::{HeaderMap, StatusCode, header};
 use tokio::time::sleep;
 
 use crate::{
-    auth::{Access, Refused},
+    auth::{Access, FAILURES_WINDOW, Refused, TURN_WAIT_MAX},
     folder::Listing,
     forms::{Last, Panel, Stopping},
     offered::Offered,
@@ -167,6 +167,15 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
+    /// When to try again; absent where that would not help.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(Refused::TooMany) => Some(FAILURES_WINDOW),
+            Self::Refused(Refused::Unread) => Some(TURN_WAIT_MAX),
+            _ => None,
+        }
+    }
+
     /// The status of the answer, and its text.
     pub(crate) fn status_and_text(&self) -> (StatusCode, LocalizedText) {
         match self {
@@ -174,6 +183,7 @@ impl Denied {
             Self::NoToken => (StatusCode::UNAUTHORIZED, words::NO_TOKEN),
             Self::Refused(Refused::WrongToken) => (StatusCode::UNAUTHORIZED, words::WRONG_TOKEN),
             Self::Refused(Refused::TooMany) => (StatusCode::TOO_MANY_REQUESTS, words::TOO_MANY_TOKENS),
+            Self::Refused(Refused::Unread) => (StatusCode::TOO_MANY_REQUESTS, words::TOKEN_UNREAD),
             Self::Refused(Refused::NoSession(_)) | Self::NotStarted(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, words::NOT_STARTED)
             }

@@ -169,9 +169,12 @@ impl Runner {
     /// Allows no more starts, and ends the running study. A second request to end the dashboard skips the wait.
     pub(crate) async fn end(&self, asked: &mut watch::Receiver<u32>) {
         held(&self.shared.stage).1 = Admission::Closed;
-        for (signal, patience) in PATIENCE {
-            let Stage::Running { process, .. } = self.stage() else { return };
-            let _ = pidfd_send_signal(&*process, signal);
+        for (turn, (signal, patience)) in PATIENCE.into_iter().enumerate() {
+            let Stage::Running { process, is_ending, .. } = self.stage() else { return };
+            // A study that a reader has stopped is writing its report.
+            if turn > 0 || !is_ending {
+                let _ = pidfd_send_signal(&*process, signal);
+            }
             let mut running = self.shared.is_running.subscribe();
             asked.mark_unchanged();
             tokio::select! {

@@ -82,6 +82,9 @@ const BUFFER_BYTES_MAX: usize = 16 << 10;
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long a peer may read nothing of an answer.
 const STALL_MAX: Duration = Duration::from_secs(30);
+/// How long a connection that was asked to leave may take to do so, or to send the rest of a head. An answer that it
+/// gets by then goes on.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
 /// Time for unfinished answers when the dashboard ends.
 const GRACE: Duration = Duration::from_secs(1);
 /// Pause after the system refused a connection, for want of descriptors.
@@ -292,16 +295,18 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT_MAX).max_buf_size(BUFFER_BYTES_MAX);
     let service = TowerToHyperService::new(router);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let grace = tokio::select! {
+    let (grace, of_answer) = tokio::select! {
         // Errors of a connection are the peer's concern.
         _ = served.as_mut() => return,
         () = deadline.passes() => return,
         // A request that has come meanwhile is answered.
-        () = counted.is_asked_to_leave() => STALL_MAX,
-        _ = stopped.wait_for(|asked| *asked > 0) => GRACE,
+        () = counted.is_asked_to_leave() => (LEAVE_MAX, STALL_MAX),
+        _ = stopped.wait_for(|asked| *asked > 0) => (GRACE, Duration::ZERO),
     };
     served.as_mut().graceful_shutdown();
-    let _ = timeout(grace, served).await;
+    if timeout(grace, served.as_mut()).await.is_err() && counted.is_answering() {
+        let _ = timeout(of_answer, served).await;
+    }
 }
 
 fn router(app: &Arc<App>) -> Router {

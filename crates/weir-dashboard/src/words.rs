@@ -250,6 +250,11 @@ pub(crate) const TOO_MANY_TOKENS: LocalizedText = [
     "1분 동안 잘못된 토큰이 너무 많이 입력되었습니다. 이후의 잘못된 토큰은 세지 않고 거부합니다. 올바른 토큰은 계속 쓸 수 있습니다.",
     "一分钟内错误令牌过多：后续的错误令牌会被拒绝，且不再计数。正确的令牌仍可使用。",
 ];
+pub(crate) const TOKEN_UNREAD: LocalizedText = [
+    "Too many tokens wait to be read, after wrong ones: yours was not read. Try again in a few seconds.",
+    "잘못된 토큰 때문에 확인을 기다리는 토큰이 너무 많아, 보낸 토큰을 확인하지 않았습니다. 몇 초 뒤에 다시 시도하십시오.",
+    "由于出现错误令牌，等待核对的令牌过多，您的令牌尚未核对。请在几秒后重试。",
+];
 pub(crate) const NOT_STARTED: LocalizedText =
     ["The system refused this:", "시스템이 요청을 거부했습니다:", "系统拒绝了此操作："];
 pub(crate) const NO_FORM: LocalizedText = [

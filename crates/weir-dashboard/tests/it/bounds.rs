@@ -4,21 +4,28 @@ use std::{
     fs::{self, File},
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
-use rustix::fs::{FlockOperation, flock};
 use weir_dashboard::{CONNECTIONS_ADDRESS_MAX, CONNECTIONS_MAX, FOLDERS_MAX, JUDGED_MAX, LISTED_MAX};
 
 use crate::{
     client::{Answer, Running, until},
-    results::{folder, make_old, study},
+    results::{folder, make_old, session_on, study},
 };
 
 /// A counter or a gauge of the dashboard itself.
 fn metric(metrics: &Answer, name: &str) -> u64 {
     let line = metrics.body.lines().find_map(|line| line.strip_prefix(&format!("weir_dashboard_{name} ")));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {}", metrics.body))
+}
+
+/// Ends a dashboard over thousands of folders, and removes these: nobody looks at them after the test.
+fn remove(mut dashboard: Running, results: &Path) {
+    dashboard.end();
+    // What a last reader still holds may stay.
+    let _ = fs::remove_dir_all(results);
 }
 
 #[test]
@@ -40,6 +47,7 @@ fn of_many_studies_the_newest_are_listed_a_hundred_to_a_page_and_the_rest_is_tol
     for beyond in ["5000", "18446744073709551616", "-1"] {
         assert_eq!(dashboard.get(&format!("/?from={beyond}")).status, 200);
     }
+    remove(dashboard, &results);
 }
 
 #[test]
@@ -74,6 +82,7 @@ fn studies_are_found_by_what_is_in_their_names_also_older_ones_than_are_listed()
         let none = dashboard.get(&format!("/?{query}"));
         assert!(none.status == 200 && names(&none.body) == 0 && none.body.contains(words), "{}", none.body);
     }
+    remove(dashboard, &results);
 }
 
 #[test]
@@ -96,6 +105,7 @@ fn a_chart_that_is_of_no_listed_study_does_not_say_that_there_is_none() {
     }
     assert_eq!(LISTED_MAX, 1_000, "the number that the page names");
     assert_eq!(dashboard.get("/thread-chart?study=map").status, 200, "it is found by its name");
+    remove(dashboard, &results);
 }
 
 #[test]
@@ -116,6 +126,7 @@ fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_tol
     let list = dashboard.get("/").body;
     assert!(list.contains("There are more folders than were looked at"));
     assert!(list.contains(&format!("<span class=\"name\"><bdi>{}<", last.file_name().display())), "{list}");
+    remove(dashboard, &results);
 }
 
 #[test]
@@ -142,6 +153,7 @@ fn of_as_many_studies_as_are_looked_at_the_stores_of_listed_ones_are_opened_once
     assert_eq!(read(), listed, "and only once");
     assert!(dashboard.get("/?find=study-9999").body.contains("study-9999<"), "each of them can be found");
     assert!(read() <= listed + 1);
+    remove(dashboard, &results);
 }
 
 #[test]
@@ -179,8 +191,7 @@ fn no_study_is_judged_ahead_beside_one_that_runs() {
     let results = folder("judged-beside");
     study(&results, ("done", "quick"), 10);
     let running = study(&results, ("running", "quick"), 20);
-    let lock = File::open(&running).expect("the folder can be opened");
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    let _session = session_on(&running);
     let dashboard = Running::over(&results);
     let read = || metric(&dashboard.get("/metrics"), "stores_read_total");
     until("the list", || read() >= 2);
@@ -253,6 +264,23 @@ fn idle_connections_of_an_address_keep_no_reader_out_there_or_elsewhere() {
 }
 
 #[test]
+fn heads_that_never_end_keep_nobody_else_waiting() {
+    let results = folder("half-heads");
+    let dashboard = Running::over(&results);
+    let half = || {
+        let mut stream = dashboard.connect_from(2);
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: loc").expect("the kernel takes it");
+        stream
+    };
+    // So many that all places are taken, and the address has no more of those that leave.
+    let crowd: Vec<TcpStream> = (0..2 * CONNECTIONS_MAX).map(|_| half()).collect();
+    let metrics = dashboard.get("/metrics");
+    assert!(metric(&metrics, "connections_refused_total") > 0, "further ones were not let in");
+    assert!(metric(&metrics, "connections") < CONNECTIONS_MAX as u64, "an address takes not all places");
+    drop(crowd);
+}
+
+#[test]
 fn it_ends_in_good_time_whatever_its_connections_do() {
     let results = folder("ending");
     let mut dashboard = Running::over(&results);
@@ -264,7 +292,8 @@ fn it_ends_in_good_time_whatever_its_connections_do() {
     dashboard.end();
     assert!(began.elapsed() < Duration::from_secs(30));
     drop(silent);
-    assert!(TcpStream::connect(dashboard.address).is_err(), "nobody listens any more");
+    // A child that another test has forked holds every open socket until it runs its program.
+    until("that nobody listens", || TcpStream::connect(dashboard.address).is_err());
 }
 
 #[test]
