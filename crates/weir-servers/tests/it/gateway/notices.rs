@@ -98,7 +98,7 @@ fn an_exchange_that_is_not_there_is_told_once_and_not_with_every_attempt() {
         let line = line_with(&lines, "");
         assert_eq!(line, "venue DEMO, worker 0: the session is back", "nothing came between");
         let page = get(health_page(&gateway), "/metrics");
-        assert!(page.contains("\nweir_lines_left_out_total 2\n"), "{page}");
+        assert!(page.contains("\nweir_lines_left_out_total{about=\"exchanges\"} 2\n"), "{page}");
         drop(session);
         end_gateway(gateway);
     });
