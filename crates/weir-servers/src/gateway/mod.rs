@@ -65,6 +65,7 @@ mod worker;
 mod worker_message;
 
 pub use account_limits::Limits;
+pub use checkpoints::checkpoint_of_start;
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
     AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, LockedLogin, ProtocolErrors,

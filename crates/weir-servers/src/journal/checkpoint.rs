@@ -244,19 +244,6 @@ impl Checkpoint {
         fields.rest().is_empty().then_some(found)
     }
 
-    /// Whether each journal has the last record that this includes.
-    ///
-    /// # Errors
-    /// Those of reading files.
-    pub fn matches(&self, directory: &Path) -> Result<bool, RecoverError> {
-        for (worker, anchor) in &self.anchors {
-            if anchor.continuation(directory, *worker)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Waits until the records that it includes, and the former one does not, are on the disk. At level `os` nobody
     /// else waits for that, and a start does not read them: it would not see that a loss of power has lost some.
     ///

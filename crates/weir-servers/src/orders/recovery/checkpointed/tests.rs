@@ -213,6 +213,33 @@ fn what_does_not_fit_is_not_used_and_everything_is_read() {
 }
 
 #[test]
+fn a_checkpoint_is_one_of_a_start_without_its_configuration_if_a_start_with_it_uses_it() {
+    let journals = Journals::written("of-start");
+    let found = || checkpoint_of_start(&journals.0, Seen::default);
+    assert!(matches!(found(), Ok(None)));
+    for numbers_go_on in [true, false] {
+        let config = OrdersConfig { numbers_go_on, ..journals.config(2) };
+        let _ = fs::remove_file(CheckpointFile::Latest.path(&journals.0));
+        write_checkpoint(&config, Seen::default, 800).expect("it can be written");
+        let written = Checkpoint::read(&journals.0, CheckpointFile::Latest).expect("it can be read");
+        assert_eq!(found().expect("a start begins there"), written);
+    }
+    let refused = |reason: &str| match found() {
+        Err(Obstacle::State(why)) => assert!(why.contains(reason), "{why}"),
+        other => panic!("{other:?} instead of {reason}"),
+    };
+    let whole = found().expect("it is right").expect("it is there");
+    // The first byte is the version.
+    let other = Checkpoint { state: [&[9_u8][..], &whole.state[1..]].concat(), ..whole.clone() };
+    other.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    refused("another version");
+    whole.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    journals.write(1, &[("C00002", 101, 5)]);
+    refused("its time is before that of a checkpoint");
+    assert_eq!(journals.start(&journals.config(2)).2.records_before, 0, "a start finds the same");
+}
+
+#[test]
 fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint() {
     let journals = Journals::written("base");
     let config = journals.config(2);
