@@ -132,6 +132,10 @@ impl Collector for Collected<'_> {
         }
     }
 
+    fn obstacle(&self) -> Option<&'static str> {
+        self.obstacle
+    }
+
     fn save(&self, fields: &mut FieldWriter) -> Result<(), String> {
         if let Some(obstacle) = self.obstacle {
             return Err(obstacle.to_owned());

@@ -25,6 +25,11 @@ pub(crate) trait Collector {
     /// Processes one record.
     fn take(&mut self, record: &Record<'_>);
 
+    /// Why there is no checkpoint from here on; `None`: [`Self::save`] may know.
+    fn obstacle(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes everything that it has collected.
     ///
     /// # Errors
@@ -338,6 +343,7 @@ pub(crate) fn write_checkpoint<C: Collector>(
         let reason = format!("there are more than {MERGED_MAX} journals, which are read one after the other");
         return Err(Obstacle::State(reason));
     }
+    Checkpoint::can_be_written(directory, CheckpointFile::Latest)?;
     for which in [CheckpointFile::Latest, CheckpointFile::Base] {
         let Ok(Some(reading)) = usable(config, &begin, which, &workers) else { continue };
         match read_on(directory, &workers, reading, until_ns) {
@@ -373,8 +379,12 @@ fn read_on<C: Collector>(
             }
             last.insert(record.worker, position);
             place = place.max((record.t_ns, is_answer(record.kind)));
-            reading.take(record, position)
+            reading.take(record, position)?;
+            reading.collector.obstacle().map_or(Ok(()), |obstacle| Err(obstacle.to_owned()))
         });
+    if let Some(obstacle) = reading.collector.obstacle() {
+        return Err(Obstacle::State(obstacle.to_owned()));
+    }
     match read {
         // A journal that ends early ends all: records of others might belong behind its next one.
         Ok(outcomes) => {

@@ -239,6 +239,40 @@ fn a_checkpoint_is_one_of_a_start_without_its_configuration_if_a_start_with_it_u
     assert_eq!(journals.start(&journals.config(2)).2.records_before, 0, "a start finds the same");
 }
 
+/// Counts records, and can be in no checkpoint from the third one on.
+struct Counting<'c>(&'c std::cell::Cell<u32>);
+
+impl Collector for Counting<'_> {
+    fn take(&mut self, _: &Record<'_>) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn obstacle(&self) -> Option<&'static str> {
+        (self.0.get() >= 3).then_some("three are too many")
+    }
+
+    fn save(&self, _: &mut FieldWriter) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &mut FieldReader<'_>, _: &dyn Fn(u32) -> Option<AccountId>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_can_be_in_no_checkpoint_is_not_read_to_its_end() {
+    let journals = Journals::written("obstacle");
+    let (config, count) = (journals.config(2), std::cell::Cell::new(0));
+    let write = || write_checkpoint(&config, || Counting(&count), UNTIL_THE_END);
+    assert!(matches!(write(), Err(Obstacle::State(reason)) if reason == "three are too many"));
+    assert_eq!(count.replace(0), 3);
+    // It is made under this name.
+    fs::create_dir(journals.0.join("journals.making")).expect("it can be made");
+    assert!(matches!(write(), Err(Obstacle::Checkpoint(_))));
+    assert_eq!(count.get(), 0, "no record is read");
+}
+
 #[test]
 fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint() {
     let journals = Journals::written("base");
