@@ -255,6 +255,22 @@ impl Checkpoint {
         fields.rest().is_empty().then_some(found)
     }
 
+    /// The name of the first file that it needs and that is not there, although the journal has later ones. If an
+    /// archive has it, this checkpoint is older than the archive.
+    ///
+    /// # Errors
+    /// Those of listing files.
+    pub fn first_file_missed(&self, directory: &Path) -> io::Result<Option<String>> {
+        let mut first: BTreeMap<u16, u64> = BTreeMap::new();
+        for (worker, number) in segment::list(directory)? {
+            first.entry(worker).or_insert(number);
+        }
+        Ok(first.into_iter().find_map(|(worker, first)| {
+            let needed = self.archived_before.get(&worker).copied().unwrap_or(1);
+            (needed < first).then(|| segment::name(worker, needed))
+        }))
+    }
+
     /// Waits until the records that it includes, and the former one does not, are on the disk. At level `os` nobody
     /// else waits for that, and a start does not read them: it would not see that a loss of power has lost some.
     ///

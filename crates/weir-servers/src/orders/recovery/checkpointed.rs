@@ -209,7 +209,7 @@ fn usable<C: Collector>(
         CheckpointError::System { source, .. } => source.to_string(),
         CheckpointError::Unreadable { .. } => "it is damaged, or was written by another version".to_owned(),
     })?;
-    read.map(|checkpoint| fitting(config, begin, checkpoint, workers)).transpose()
+    read.map(|checkpoint| fitting(config, begin, (which, checkpoint), workers)).transpose()
 }
 
 /// A reading at this checkpoint.
@@ -219,7 +219,7 @@ fn usable<C: Collector>(
 fn fitting<C: Collector>(
     config: &OrdersConfig,
     begin: &impl Fn() -> C,
-    checkpoint: Checkpoint,
+    (which, checkpoint): (CheckpointFile, Checkpoint),
     workers: &[u16],
 ) -> Result<Reading<C>, String> {
     if workers.len() > MERGED_MAX {
@@ -227,6 +227,13 @@ fn fitting<C: Collector>(
     }
     if let Some(worker) = checkpoint.anchors.keys().find(|worker| !workers.contains(worker)) {
         return Err(format!("the journal of worker {worker} is not there"));
+    }
+    // A file that the base does not stand for is missed by name when the journals are read.
+    if which == CheckpointFile::Latest
+        && let Some((directory, _)) = config.active_journal()
+        && let Some(file) = checkpoint.first_file_missed(directory).map_err(|error| error.to_string())?
+    {
+        return Err(format!("it is older than the archive of {file}, which is not there"));
     }
     Reading::at(config, begin(), checkpoint, workers.len() == 1)
 }
@@ -277,11 +284,12 @@ pub(crate) fn checkpoint_of_start<C: Collector>(
     directory: &Path,
     begin: impl Fn() -> C,
 ) -> Result<Option<Checkpoint>, Obstacle> {
-    let Some(checkpoint) = Checkpoint::read(directory, CheckpointFile::Latest)? else { return Ok(None) };
+    let which = CheckpointFile::Latest;
+    let Some(checkpoint) = Checkpoint::read(directory, which)? else { return Ok(None) };
     let failed = |source| CheckpointError::System { path: directory.to_owned(), source };
     let workers = journal::workers_in(directory).map_err(failed)?;
     let config = config_of(directory, &checkpoint);
-    let mut reading = fitting(&config, &begin, checkpoint, &workers).map_err(Obstacle::State)?;
+    let mut reading = fitting(&config, &begin, (which, checkpoint), &workers).map_err(Obstacle::State)?;
     let checkpoint = std::mem::take(&mut reading.checkpoint);
     let read =
         journal::inspect_all_from(directory, &workers, &checkpoint, is_answer, &mut |record, position| {

@@ -6,7 +6,7 @@ use weir_engine::{Config, Driver, Runtime};
 
 use super::*;
 use crate::{
-    journal::{Journal, JournalConfig, Level, archive, recover},
+    journal::{Journal, JournalConfig, Level, archive, recover_from},
     orders::{accounts_named, records},
 };
 
@@ -66,8 +66,14 @@ impl Journals {
 
     /// Appends messages of these accounts, with their numbers, at these times.
     fn write(&self, worker: u16, messages: &[(&str, u64, u64)]) {
+        self.write_behind(&Checkpoint::default(), worker, messages);
+    }
+
+    /// The same in journals whose first files were archived.
+    fn write_behind(&self, checkpoint: &Checkpoint, worker: u16, messages: &[(&str, u64, u64)]) {
         Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it").block_on(async {
-            let recovered = recover(&self.0, worker, &mut |_, _| Ok(())).expect("it is whole");
+            let recovered = recover_from(&self.0, worker, checkpoint, &mut |_, _| Ok(()));
+            let recovered = recovered.expect("it is whole");
             let config = JournalConfig::new(self.0.clone(), worker, Level::Os);
             let config = JournalConfig { segment_bytes: 4096, ..config };
             let journal = Journal::open(config, &recovered).await.expect("it can be opened");
@@ -308,6 +314,39 @@ fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint()
     }
     let (seen, _, beginning) = journals.start(&other);
     assert_eq!((seen.0.len(), beginning.unused.len()), (200, 2), "everything is read: {beginning:?}");
+}
+
+#[test]
+fn a_base_stands_in_for_a_checkpoint_that_is_older_than_the_archive() {
+    let journals = Journals::written("older");
+    let config = journals.config(2);
+    let whole = journals.whole(&config);
+    let read = |which| Checkpoint::read(&journals.0, which).expect("it can be read").expect("it is there");
+    assert!(journals.checkpoint(990));
+    let older = read(CheckpointFile::Latest);
+    assert!(journals.checkpoint(UNTIL_THE_END));
+    let before: BTreeMap<u16, u64> =
+        older.anchors.iter().map(|(worker, anchor)| (*worker, anchor.at.segment)).collect();
+    let to = Journals::new("older-archive");
+    archive(&journals.0, &to.0, &before, read(CheckpointFile::Latest)).expect("it can be done");
+    // Its last records are still there, and it knows of no archive.
+    older.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    let (seen, accounts, beginning) = journals.start(&config);
+    assert_eq!((&seen, &accounts), (&whole.0, &whole.1));
+    assert_eq!(beginning.records_before, 200, "{beginning:?}");
+    assert!(beginning.unused[0].contains("journals.checkpoint: it is older than"), "{beginning:?}");
+    let refused = checkpoint_of_start(&journals.0, Seen::default).expect_err("a start does not use it");
+    assert!(matches!(refused, Obstacle::State(_)), "{refused}");
+    // The next one continues from the base, and knows the archive.
+    journals.write_behind(&read(CheckpointFile::Base), 0, &[("C00001", 101, 3000)]);
+    assert!(journals.checkpoint(UNTIL_THE_END));
+    assert_eq!(read(CheckpointFile::Latest).archived_before, before);
+    assert_eq!(journals.start(&config).2, Beginning { records_before: 201, unused: Vec::new() });
+    // A file that nothing stands for is missed by its name.
+    older.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    fs::remove_file(CheckpointFile::Base.path(&journals.0)).expect("it is ours");
+    let error = recover_at_checkpoint(&config, Seen::default).expect_err("its files are gone").to_string();
+    assert!(error.contains("0000000001.journal is missing, and later segments exist"), "{error}");
 }
 
 #[test]
