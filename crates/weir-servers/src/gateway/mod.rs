@@ -75,7 +75,7 @@ pub use described::{describe, record_names};
 pub use kill_switch::{KillError, VenueCancels};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use listing_pages::CancelReport;
-pub use listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
+pub use listings::{Cursor, ExposureRow, NEVER_SENT, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
 pub use outstanding::OutstandingLimits;
 pub use reloading::ReadConfig;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};
