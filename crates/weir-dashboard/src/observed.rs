@@ -11,11 +11,11 @@ use std::{
 use axum::{
     Extension,
     extract::{Request, State},
-    http::{HeaderValue, header},
     response::Response,
 };
-use maud::{Markup, html};
+use maud::html;
 use weir_evidence::recorded::{self, RecordError};
+use weir_record::observation::Observation;
 use weir_report::{document, observation};
 
 use crate::{
@@ -36,9 +36,6 @@ const ENTRIES_MAX: usize = 10_000;
 
 /// Where they are.
 const PATH: &str = "/observe";
-
-/// The page of a process reloads after this many seconds.
-const REFRESH_S: &str = "2";
 
 /// Files that may be records, newest first: no links, and none whose name is hidden or not UTF-8.
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
@@ -109,24 +106,28 @@ async fn process(app: Arc<App>, reader: Reader, pid: &[u8], has_token: bool) -> 
         if !has_token && !is_shown() {
             return Err(Failure::Refused(words::NOT_OBSERVED));
         }
-        let above = pages::above(reader, (PATH, &[("pid", &pid.to_string())]), None);
         match app.observer.look(pid) {
-            Ok(Some(seen)) => Ok(observation::html_below(&seen, reader.language, &above)),
-            Ok(None) => Ok(begins(reader, &above)),
+            Ok(seen) => Ok(drawn(reader, pid, seen.as_ref())),
             Err(_) => Err(Failure::Missing(words::NO_SUCH_PROCESS)),
         }
     };
-    let mut answer = written(app, reader, look).await;
-    if answer.status().is_success() {
-        answer.headers_mut().insert(header::REFRESH, HeaderValue::from_static(REFRESH_S));
-    }
-    answer
+    written(app, reader, look).await
 }
 
-fn begins(reader: &Reader, above: &Markup) -> String {
+/// The page of a process. Its script replaces what changed, as on the page of the servers.
+fn drawn(reader: &Reader, pid: u32, seen: Option<&Observation>) -> String {
     let body = html! {
-        (above)
-        main { p { (reader.say(words::OBSERVING_BEGINS)) } p.help { (reader.say(words::OBSERVE_HELP)) } }
+        (pages::above(reader, (PATH, &[("pid", &pid.to_string())]), None))
+        main {
+            (pages::following(reader))
+            div #process {
+                @match seen {
+                    Some(seen) => (observation::content(seen, reader.language)),
+                    None => { p { (reader.say(words::OBSERVING_BEGINS)) } p.help { (reader.say(words::OBSERVE_HELP)) } }
+                }
+            }
+        }
+        script src="/current.js" {}
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::OBSERVATIONS)), &body)
 }

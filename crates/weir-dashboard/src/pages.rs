@@ -83,6 +83,16 @@ pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
     }
 }
 
+/// What a page has for the script that keeps it current: a way to stop it, and its message.
+pub(crate) fn following(reader: &Reader) -> Markup {
+    html! {
+        p.facts {
+            span { button.copy #pause type="button" aria-pressed="false" hidden { (reader.say(words::PAUSE)) } }
+            span.hint #lost role="status" hidden { (reader.say(words::NO_FIGURES)) }
+        }
+    }
+}
+
 /// The running study. The dashboard's own script replaces the scene by each event, and shows when no more events come.
 pub(crate) fn live(reader: &Reader, of: &Scene, stopping: &Stopping) -> String {
     let events = address("/live/events", [("lang", reader.language.code())].into_iter());

@@ -337,10 +337,10 @@ fn router(app: &Arc<App>) -> Router {
     }
     if app.top.is_some() {
         router = router.route("/top", get(top_page::page));
-        router = router.route("/top.js", get(|| script(include_str!("top.js"))));
     }
     if app.has_observations() {
         router = router.route("/observe", get(observed::page));
+        router = router.route("/current.js", get(|| script(include_str!("current.js"))));
     }
     router
         .fallback(nothing)

@@ -38,10 +38,7 @@ fn drawn(reader: &Reader, seen: &Seen, order: Order) -> String {
         main {
             h1 { (reader.say(words::SERVERS)) }
             p.help { (reader.say(words::SERVERS_HELP)) }
-            p.facts {
-                span { button.copy #pause type="button" aria-pressed="false" hidden { (reader.say(words::PAUSE)) } }
-                span.hint #lost role="status" hidden { (reader.say(words::NO_FIGURES)) }
-            }
+            (pages::following(reader))
             div #servers {
                 (alerts(reader, &seen.frame))
                 @if seen.frame.nodes.is_empty() { p { (reader.say(words::NO_SERVERS)) } }
@@ -54,7 +51,7 @@ fn drawn(reader: &Reader, seen: &Seen, order: Order) -> String {
                 } }
             }
         }
-        script src="/top.js" {}
+        script src="/current.js" {}
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::SERVERS)), &body)
 }

@@ -325,10 +325,10 @@ pub(crate) const OBSERVATIONS: LocalizedText = ["Observations", "관찰", "观�
 pub(crate) const OBSERVE_LIVE: LocalizedText =
     ["Observe a process now", "지금 프로세스 관찰하기", "实时观测进程"];
 pub(crate) const OBSERVE_HELP: LocalizedText = [
-    "What /proc shows of it and of its children since the previous reading, as weir observe shows it. The page loads itself \
-     again every two seconds.",
-    "마지막으로 조회한 뒤의 프로세스와 그 자식 정보(/proc)를 weir observe와 같은 형식으로 표시합니다. 이 페이지는 2초마다 새로 고칩니다.",
-    "以 weir observe 的形式显示自上次查看以来该进程及其子进程在 /proc 中的信息。此页面每两秒自动刷新。",
+    "What /proc shows of it and of its children since the previous reading, as weir observe shows it; every two \
+     seconds.",
+    "마지막으로 조회한 뒤의 프로세스와 그 자식 정보(/proc)를 2초마다 weir observe와 같은 형식으로 표시합니다.",
+    "每两秒以 weir observe 的形式显示自上次查看以来该进程及其子进程在 /proc 中的信息。",
 ];
 pub(crate) const OBSERVING_BEGINS: LocalizedText = [
     "It is observed from now on; figures come in a moment.",

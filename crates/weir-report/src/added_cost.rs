@@ -13,7 +13,7 @@ use weir_record::{
 use crate::{
     cited::Sentence,
     format,
-    language::{Language, localized},
+    language::localized,
     metrics,
     section::{Content, Section},
     table::Table,
@@ -99,11 +99,12 @@ fn with_cells(view: &View<'_>, found: &Costs<'_>) -> Option<Sentence> {
     Some(Sentence { text: sentence(view, found)?, cells: found.asked.cells.clone() })
 }
 
-/// `uring: naive and mesh add to the server CPU per order of owner: …; mesh, the least costly of 5 arms, …`.
+/// `uring: mesh, the least costly of 5, adds at most 0.5× of what naive adds to the server CPU per order of owner in
+/// every cell: …`. The costs themselves are in the table.
 fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
     let (asked, least) = (found.asked, found.least?);
-    let (arm, outcome) = (&least.arm, least.outcome?);
-    let (reference, baseline) = (&asked.reference, view.baseline()?);
+    let (arm, outcome, arms) = (&least.arm, least.outcome?, found.arms());
+    let (reference, baseline, limit) = (&asked.reference, view.baseline()?, format::bound(asked.share_max?));
     let noun = metrics::prose(view, *asked.metrics.first()?);
     let group = match asked.group.as_str() {
         "" => String::new(),
@@ -112,64 +113,43 @@ fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
     let labels = view.labels_apart(&asked.cells);
     let cells = asked.cells.iter().zip(labels).filter_map(|(cell, label)| of_cell(view, found, cell, &label));
     let cells = cells.collect::<Vec<_>>().join(view.language.semicolon());
-    let within = within(view, outcome, (arm, found.arms()), (reference, asked.share_max?));
-    Some(localized!(
-        view.language,
-        "{group}{reference} and {arm} add to the {noun} of {baseline}: {cells}; {within}.",
-        "{group}{baseline} 대비 추가 {noun}({reference} / {arm}): {cells}. {within}.",
-        "{group}相对 {baseline} 增加的{noun}（{reference} / {arm}）：{cells}；{within}。",
-    ))
-}
-
-/// Whether the limit was met.
-fn within(
-    view: &View<'_>,
-    outcome: Outcome,
-    (arm, arms): (&str, usize),
-    (reference, share_max): (&str, f64),
-) -> String {
-    let limit = format::bound(share_max);
-    match outcome {
+    Some(match outcome {
         Outcome::Met => localized!(
             view.language,
-            "{arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell",
-            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하입니다",
-            "{arms} 个方案中增加最少的是 {arm}：在所有条件下都不超过 {reference} 所增加的 {limit} 倍",
+            "{group}{arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds to the {noun} of \
+             {baseline} in every cell: {cells}.",
+            "{group}대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하입니다({baseline} 대비 추가 {noun}: {cells}).",
+            "{group}{arms} 个方案中增加最少的是 {arm}：在所有条件下都不超过 {reference} 所增加的 {limit} 倍（相对 {baseline} 增加的{noun}：{cells}）。",
         ),
         Outcome::Missed => localized!(
             view.language,
-            "{arm}, the least costly of {arms}, adds more than {limit}× of what {reference} adds in some cell",
-            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: {reference} 추가 비용의 {limit}배를 넘는 조건이 있습니다",
-            "{arms} 个方案中增加最少的是 {arm}：在某些条件下超过 {reference} 所增加的 {limit} 倍",
+            "{group}{arm}, the least costly of {arms}, adds more than {limit}× of what {reference} adds to the {noun} of \
+             {baseline} in some cell: {cells}.",
+            "{group}대상 {arms}개 중 추가 비용이 가장 적은 {arm}: {reference} 추가 비용의 {limit}배를 넘는 조건이 있습니다({baseline} 대비 추가 {noun}: {cells}).",
+            "{group}{arms} 个方案中增加最少的是 {arm}：在某些条件下超过 {reference} 所增加的 {limit} 倍（相对 {baseline} 增加的{noun}：{cells}）。",
         ),
         Outcome::Open => localized!(
             view.language,
-            "whether {arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds in every cell stays \
-             open",
-            "대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하인지 판정할 수 없습니다",
-            "{arms} 个方案中增加最少的是 {arm}：是否在所有条件下都不超过 {reference} 所增加的 {limit} 倍，无法判定",
+            "{group}it stays open whether {arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds \
+             to the {noun} of {baseline} in every cell: {cells}.",
+            "{group}대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하인지 판정할 수 없습니다({baseline} 대비 추가 {noun}: {cells}).",
+            "{group}{arms} 个方案中增加最少的是 {arm}：是否在所有条件下都不超过 {reference} 所增加的 {limit} 倍，无法判定（相对 {baseline} 增加的{noun}：{cells}）。",
         ),
-    }
+    })
 }
 
-/// `one order in flight 12.1 µs and 5.2 µs, 0.43× [0.40, 0.47]`.
+/// `one order in flight 0.43× [0.40, 0.47]`; a dash, if the reference's cost cannot be distinguished from zero.
 fn of_cell(view: &View<'_>, found: &Costs<'_>, cell: &str, label: &str) -> Option<String> {
     let (metric, least) = (*found.asked.metrics.first()?, &found.least?.arm);
-    let figure = |arm: &str| Some(metrics::figure(view, metric, found.cost(cell, arm, metric)?.estimate?));
-    let (reference, own) = (figure(&found.asked.reference)?, figure(least)?);
+    found.cost(cell, &found.asked.reference, metric).and(found.cost(cell, least, metric))?;
     let share = found.share(cell, least);
     let share = share.and_then(|share| Some(format::ratio_in_prose(share.estimate?, share.interval)));
-    let share = match (share, view.language) {
-        (None, _) => String::new(),
-        (Some((number, range)), Language::English) => format!(", {number}×{range}"),
-        (Some((number, range)), Language::Korean) => format!(", {number}배{range}"),
-        (Some((number, range)), Language::Chinese) => format!("，{number} 倍{range}"),
-    };
+    let Some((number, range)) = share else { return Some(format!("{label} –")) };
     Some(localized!(
         view.language,
-        "{label} {reference} and {own}{share}",
-        "{label} {reference} / {own}{share}",
-        "{label} {reference} / {own}{share}",
+        "{label} {number}×{range}",
+        "{label} {number}배{range}",
+        "{label} {number} 倍{range}",
     ))
 }
 

@@ -38,7 +38,10 @@ pub(crate) use study::{
 pub(crate) use study_arm::ArmFlags;
 pub(crate) use top::Top;
 
-use crate::protocol::{LoadProtocol, ServeProtocol};
+use crate::{
+    exit::UsageError,
+    protocol::{LoadProtocol, ServeProtocol},
+};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -65,6 +68,21 @@ Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// The load in the setup of a generator that this program has started.
+    ///
+    /// # Errors
+    /// What the parser says is not passed on: it quotes words, and one of them may be a password. The same build has
+    /// made the words.
+    pub(crate) fn load_of_setup(words: &[String]) -> Result<LoadProtocol, UsageError> {
+        let words = std::iter::once("weir").chain(words.iter().map(String::as_str));
+        match Self::try_parse_from(words) {
+            Ok(Self { command: Command::Load(load) }) => Ok(load),
+            _ => Err(UsageError("the words of the setup are no load of this build".to_owned())),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -247,4 +265,21 @@ pub(crate) struct Supervise {
     /// Program and arguments
     #[arg(last = true, required = true)]
     pub(crate) argv: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_no_load_are_not_repeated() {
+        let parsed = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Arguments::load_of_setup(&words).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(parsed(&["load", "echo", "--target", "127.0.0.1:1"]), Ok(()));
+        for words in [&["load", "orders", "--pasword", "SECRET"][..], &["serve", "echo"], &[]] {
+            assert_eq!(parsed(words), Err("the words of the setup are no load of this build".to_owned()));
+        }
+    }
 }

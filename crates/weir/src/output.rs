@@ -57,6 +57,17 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Reports whether a log was opened again under its name.
+pub(crate) fn tell_reopened(flag: &str, path: &Path, outcome: io::Result<()>) {
+    let path = path.display();
+    match outcome {
+        Ok(()) => tell(&format!("{flag} {path} was opened anew")),
+        Err(error) => {
+            tell(&format!("{flag} {path} cannot be opened anew, so its lines go where they went: {error}"))
+        }
+    }
+}
+
 /// Width of the terminal behind a stream; none where there is no terminal.
 fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let columns = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);

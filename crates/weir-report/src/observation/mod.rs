@@ -44,6 +44,11 @@ pub fn html_below(observation: &Observation, language: Language, above: &Markup)
     page::document(&blocks::all(observation, language), language, above)
 }
 
+/// What the page has below its head, for a page that adds to it.
+pub fn content(observation: &Observation, language: Language) -> Markup {
+    page::content(&blocks::all(observation, language), language)
+}
+
 #[cfg(test)]
 mod tests {
     use weir_record::{

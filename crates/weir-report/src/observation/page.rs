@@ -12,20 +12,22 @@ use crate::{
 
 pub(super) fn document(blocks: &Blocks, language: Language, above: &Markup) -> String {
     let title = format!("weir observe{}{}", language.colon(), blocks.title);
-    let body = html! {
-        (above)
-        main {
-            header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
-            @if let Some((first, others)) = blocks.conclusion.split_first() {
-                section.card.doubt {
-                    h1 { (display::keep_together(first)) }
-                    @for line in others { p.beside { (display::keep_together(line)) } }
-                }
-            }
-            @for block in &blocks.blocks { (section(block, language)) }
-        }
-    };
+    let body = html! { (above) main { (content(blocks, language)) } };
     html::document(language, &title, &body)
+}
+
+/// Everything below the head of the page.
+pub(super) fn content(blocks: &Blocks, language: Language) -> Markup {
+    html! {
+        header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
+        @if let Some((first, others)) = blocks.conclusion.split_first() {
+            section.card.doubt {
+                h1 { (display::keep_together(first)) }
+                @for line in others { p.beside { (display::keep_together(line)) } }
+            }
+        }
+        @for block in &blocks.blocks { (section(block, language)) }
+    }
 }
 
 fn section(block: &Block, language: Language) -> Markup {

@@ -211,9 +211,21 @@ fn a_limit_that_is_open_or_missed_says_so() {
         sentence(result, Language::English)
     };
     let open = of(&mut result, Outcome::Open);
-    assert!(open.ends_with("adds at most 0.5× of what naive adds in every cell stays open."), "{open}");
+    assert!(
+        open.starts_with("epoll: it stays open whether mesh, the least costly of 5, adds at most 0.5×"),
+        "{open}"
+    );
     let missed = of(&mut result, Outcome::Missed);
-    assert!(missed.ends_with("adds more than 0.5× of what naive adds in some cell."), "{missed}");
+    assert!(
+        missed.starts_with("epoll: mesh, the least costly of 5, adds more than 0.5× of what naive"),
+        "{missed}"
+    );
+    result
+        .effects
+        .rows
+        .retain(|row| row.question != Question::AddedShare(0) || row.cell_id != cell_id("paced"));
+    let without = of(&mut result, Outcome::Open);
+    assert!(without.contains("[0.36, 0.44]; paced –; flood 0.10×"), "{without}");
 }
 
 #[test]

@@ -17,13 +17,18 @@ use super::{
     config::GatewayConfig,
     controls::Controls,
     outstanding::OutstandingLimits,
-    recovery::{Moment, Recovering, checkpoint::Collected},
+    recovery::{
+        Moment, Recovering,
+        checkpoint::{Collected, OfAnyConfiguration},
+    },
     server::{GatewayState, account_named, orders_config},
     worker::{Common, Symbols},
 };
 use crate::{
     journal::{Checkpoint, CheckpointFile},
-    orders::{Event, EventKind, Obstacle, Recovery, recover_at_checkpoint, stream_index, write_checkpoint},
+    orders::{
+        self, Event, EventKind, Obstacle, Recovery, recover_at_checkpoint, stream_index, write_checkpoint,
+    },
 };
 
 /// How often the thread looks how much the journals have grown.
@@ -74,6 +79,15 @@ pub(super) fn recover<'c>(
         common.notices.events().leave(Event::new(EventKind::CheckpointUnused, text));
     }
     Ok((recovery, collected.recovering))
+}
+
+/// The last checkpoint in a folder of journals, if a start with the configuration of that time begins there; `None` if
+/// there is none. It reads the records behind the checkpoint, and changes nothing.
+///
+/// # Errors
+/// See [`Obstacle`].
+pub fn checkpoint_of_start(directory: &Path) -> Result<Option<Checkpoint>, Obstacle> {
+    orders::checkpoint_of_start(directory, || OfAnyConfiguration)
 }
 
 /// Writes checkpoints as long as the gateway is there.

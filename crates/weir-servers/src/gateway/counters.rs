@@ -21,7 +21,7 @@ pub(super) struct GatewayCounters {
     pub(super) unmatched: Counter,
     /// Malformed messages from upstream.
     pub(super) malformed: Counter,
-    /// Operator lines that were omitted or lost.
+    /// Events about exchanges that were left out because of their rate.
     pub(super) lines_left_out: Counter,
     /// Cancels, changes and replaces of orders that are not open: replaces of them are refused.
     pub(super) without_order: Counter,

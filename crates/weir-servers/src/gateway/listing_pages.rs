@@ -13,7 +13,7 @@ use super::{
     GatewayControl,
     account_limits::{UNIT, symbol},
     kill_switch::VenueCancels,
-    listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
+    listings::{Cursor, ExposureRow, NEVER_SENT, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
     queries::{AccountSums, CANCELS_MAX, CancelOutcome, OpenOrder, OrderKey, OrderSlice, Query, SLICE_MAX},
 };
 
@@ -392,11 +392,12 @@ impl GatewayControl {
     }
 
     fn row_of(&self, found: &Found) -> OrderRow {
-        let OpenOrder { live, terms, is_cancelled, age_ns } = found.order;
-        let state = match (is_cancelled, live.shares) {
-            (true, _) => "cancelling",
-            (false, None) => "unanswered",
-            (false, Some(_)) => "open",
+        let OpenOrder { live, terms, is_cancelled, is_never_sent, age_ns } = found.order;
+        let state = match live.shares {
+            _ if is_never_sent => NEVER_SENT,
+            _ if is_cancelled => "cancelling",
+            None => "unanswered",
+            Some(_) => "open",
         };
         OrderRow {
             account: self.name_of(live.origin.account),

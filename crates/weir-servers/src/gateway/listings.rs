@@ -30,6 +30,9 @@ impl OrderFilter {
     }
 }
 
+/// The state of an order that the exchange never gets, because the journal of its worker has failed.
+pub const NEVER_SENT: &str = "never_sent";
+
 /// An open order. Absent fields are unknown: the gateway follows a bounded number of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -51,7 +54,7 @@ pub struct OrderRow {
     /// price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
-    /// `unanswered`, `open`, or `cancelling`: a cancel of all its shares was sent, or will be.
+    /// `unanswered`, `open`, `cancelling`: a cancel of all its shares was sent, or will be; or [`NEVER_SENT`].
     pub state: String,
     /// The venue that it was sent to, or will be.
     pub venue: String,

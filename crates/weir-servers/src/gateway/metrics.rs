@@ -43,7 +43,8 @@ pub(super) struct Facts {
     pub(super) upstream_sent: u64,
     pub(super) unmatched: u64,
     pub(super) malformed: u64,
-    pub(super) lines_left_out: u64,
+    pub(super) venue_lines_left_out: u64,
+    pub(super) client_lines_left_out: u64,
     pub(super) without_order: u64,
     pub(super) too_long: u64,
     pub(super) cancels_limited: u64,
@@ -80,7 +81,6 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     for (name, help, value) in [
         ("weir_answers_unmatched_total", "Answers about orders that are not known.", facts.unmatched),
         ("weir_upstream_malformed_total", "Messages of exchanges that cannot be read.", facts.malformed),
-        ("weir_lines_left_out_total", "Events about exchanges that were left out.", facts.lines_left_out),
         (
             "weir_orders_unknown_total",
             "Cancels, modifications and replaces of orders that are not open; the replaces are refused.",
@@ -114,6 +114,11 @@ fn upstream(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
         ),
     ] {
         text.one(name, Counter, help, value);
+    }
+    text.family("weir_lines_left_out_total", Counter, "Events that were left out because of their rate.");
+    let left_out = [("exchanges", facts.venue_lines_left_out), ("clients", facts.client_lines_left_out)];
+    for (about, count) in left_out {
+        text.sample("weir_lines_left_out_total", &[("about", about)], count);
     }
     text.one("weir_orders_open", Gauge, "Orders that may be open upstream.", facts.open_orders);
     text.one("weir_orders_unanswered", Gauge, "Orders sent upstream and not answered.", facts.unanswered);
@@ -157,7 +162,8 @@ impl GatewayControl {
             upstream_sent: count(|counters| &counters.upstream_sent),
             unmatched: count(|counters| &counters.unmatched),
             malformed: count(|counters| &counters.malformed),
-            lines_left_out: count(|counters| &counters.lines_left_out),
+            venue_lines_left_out: count(|counters| &counters.lines_left_out),
+            client_lines_left_out: self.orders.lines_left_out(),
             without_order: count(|counters| &counters.without_order),
             too_long: count(|counters| &counters.too_long),
             cancels_limited: count(|counters| &counters.cancels_limited),

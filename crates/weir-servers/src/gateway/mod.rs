@@ -65,6 +65,7 @@ mod worker;
 mod worker_message;
 
 pub use account_limits::Limits;
+pub use checkpoints::checkpoint_of_start;
 pub use config::{GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
 pub use control::{
     AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, LockedLogin, ProtocolErrors,
@@ -74,7 +75,7 @@ pub use described::{describe, record_names};
 pub use kill_switch::{KillError, VenueCancels};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use listing_pages::CancelReport;
-pub use listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
+pub use listings::{Cursor, ExposureRow, NEVER_SENT, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX};
 pub use outstanding::OutstandingLimits;
 pub use reloading::ReadConfig;
 pub use server::{GatewayControl, GatewayServer, LocalGateway};

@@ -47,8 +47,8 @@ impl Notices {
         &self.events
     }
 
-    /// Leaves an event about an upstream session, unless there was one of its kind shortly before. False: none was
-    /// left.
+    /// Leaves an event about an upstream session, unless there was one of its kind shortly before. False: it is left
+    /// out.
     fn tell(&self, session: usize, kind: EventKind, now_ns: u64, event: impl FnOnce() -> Event) -> bool {
         let Some(budgets) = self.budgets.get(session) else { return false };
         budgets.of(kind).tell(&self.events, (now_ns, kind.pace()), event)

@@ -43,6 +43,8 @@ pub(super) struct OpenOrder {
     pub(super) terms: Option<LiveTerms>,
     /// A cancel of all its shares was sent, or will be.
     pub(super) is_cancelled: bool,
+    /// No connection was given it, and none will be: the journal has failed.
+    pub(super) is_never_sent: bool,
     /// How long it has been here; `None` for an order of an earlier start.
     pub(super) age_ns: Option<u64>,
 }
@@ -198,7 +200,7 @@ impl Gateway {
         let outstanding = session.outstanding();
         let count = outstanding.places();
         let end = bounded(&places, count);
-        let now_ns = self.store.now().as_nanos();
+        let (now_ns, has_failed) = (self.store.now().as_nanos(), self.has_failed());
         let is_asked = |live: &LiveOrder| account.is_none_or(|account| live.origin.account == account);
         let open = outstanding.live_in(places.start..end).filter(is_asked).map(|live| {
             let Origin { account, user_ref_num, home, received_ns } = live.origin;
@@ -207,6 +209,7 @@ impl Gateway {
                 live,
                 terms: is_own.then(|| checks.risk.terms_of(account, user_ref_num)).flatten(),
                 is_cancelled: session.is_cancelled(live.upstream, account),
+                is_never_sent: has_failed && !session.was_given(live.upstream),
                 age_ns: (received_ns > 0).then(|| now_ns.saturating_sub(received_ns)),
             }
         });

@@ -177,6 +177,17 @@ impl Checkpoint {
         }
     }
 
+    /// Whether one can be written. A caller that reads for long before it writes asks this first.
+    ///
+    /// # Errors
+    /// Those of making a file.
+    pub fn can_be_written(directory: &Path, which: CheckpointFile) -> Result<(), CheckpointError> {
+        let path = which.path(directory);
+        let making = path.with_extension("making");
+        let tried = make(&making).and_then(|_| fs::remove_file(&making));
+        tried.map_err(|source| CheckpointError::System { path, source })
+    }
+
     /// Writes it, on the disk, in place of the former one: a crash leaves one of the two. Returns its bytes.
     ///
     /// # Errors
@@ -244,17 +255,20 @@ impl Checkpoint {
         fields.rest().is_empty().then_some(found)
     }
 
-    /// Whether each journal has the last record that this includes.
+    /// The name of the first file that it needs and that is not there, although the journal has later ones. If an
+    /// archive has it, this checkpoint is older than the archive.
     ///
     /// # Errors
-    /// Those of reading files.
-    pub fn matches(&self, directory: &Path) -> Result<bool, RecoverError> {
-        for (worker, anchor) in &self.anchors {
-            if anchor.continuation(directory, *worker)?.is_none() {
-                return Ok(false);
-            }
+    /// Those of listing files.
+    pub fn first_file_missed(&self, directory: &Path) -> io::Result<Option<String>> {
+        let mut first: BTreeMap<u16, u64> = BTreeMap::new();
+        for (worker, number) in segment::list(directory)? {
+            first.entry(worker).or_insert(number);
         }
-        Ok(true)
+        Ok(first.into_iter().find_map(|(worker, first)| {
+            let needed = self.archived_before.get(&worker).copied().unwrap_or(1);
+            (needed < first).then(|| segment::name(worker, needed))
+        }))
     }
 
     /// Waits until the records that it includes, and the former one does not, are on the disk. At level `os` nobody
@@ -302,13 +316,17 @@ fn read_up_to(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn make(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)
+}
+
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if bytes.len() as u64 > BYTES_MAX {
         let reason =
             format!("a checkpoint of {} bytes is larger than the {BYTES_MAX} that are read", bytes.len());
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
+    let mut file = make(path)?;
     // One large flush would hold up the workers' commits on the same disk.
     for piece in bytes.chunks(PIECE_BYTES) {
         file.write_all(piece)?;
@@ -356,7 +374,9 @@ mod tests {
         Checkpoint::default().write(&folder, CheckpointFile::Latest).expect("it can be written");
         checkpoint().write(&folder, CheckpointFile::Latest).expect("it can be written");
         assert_eq!((read(CheckpointFile::Latest), read(CheckpointFile::Base)), (Some(checkpoint()), None));
+        Checkpoint::can_be_written(&folder, CheckpointFile::Latest).expect("it can");
         fs::create_dir(folder.join("journals.making")).expect("it can be made");
+        Checkpoint::can_be_written(&folder, CheckpointFile::Latest).expect_err("a folder");
         let error = Checkpoint::default().write(&folder, CheckpointFile::Latest).expect_err("a folder");
         assert!(
             error.to_string().starts_with(&format!("{}/journals.checkpoint: ", folder.display())),

@@ -51,6 +51,8 @@ pub struct NodeCounters {
     pub(super) clock_steps: Counter,
     /// Orders with a number of a session that has ended.
     pub(super) numbers_used_before: Counter,
+    /// Events that were left out because of their rate.
+    pub(super) lines_left_out: Counter,
     rejects: Labelled,
     protocol_errors: Labelled,
     logins: Labelled,

@@ -316,7 +316,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Leaves an event, unless there were too many shortly before. False: it is omitted, or lost.
+    /// Leaves an event, unless there were too many shortly before. False: it is left out.
     pub(crate) fn tell(
         &self,
         events: &Events,
@@ -333,7 +333,8 @@ impl Budget {
         }
         self.used.fetch_add(1, Ordering::Relaxed);
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
-        events.leave(Event { left_out, ..event() })
+        events.leave(Event { left_out, ..event() });
+        true
     }
 
     /// Allows the next event at once.
@@ -398,6 +399,15 @@ mod tests {
         );
         budgets.of(EventKind::VenueUnavailable).renew();
         assert!(tell(EventKind::VenueUnavailable, 59 * Pace::SECOND_NS));
+    }
+
+    #[test]
+    fn an_event_that_finds_no_room_is_lost_and_not_left_out() {
+        let (events, budget) = (Events::default(), Budget::default());
+        (0..EVENTS_WAITING_MAX).for_each(|_| assert!(events.leave(event(""))));
+        let tell = |now_ns| budget.tell(&events, (now_ns, Pace::SECOND), || event(""));
+        assert!(tell(0), "it is counted as lost");
+        assert_eq!((events.lost_total(), tell(1)), (1, false));
     }
 
     #[test]

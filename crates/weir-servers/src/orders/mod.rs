@@ -88,7 +88,8 @@ pub use last_endings::{Ended, LastEnding};
 pub use login_attempts::{LoginLimits, LoginLock};
 pub use password_verifier::{hash_password, is_password_hash};
 pub use recovery::{
-    AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover, recover_with_removed,
+    AccountRecovery, Obstacle, OrdersRecoverError, Record, RecordKind, Recovery, recover,
+    recover_with_removed,
 };
 pub use server::{JournalsWatch, LocalOrders, OrdersControl, OrdersServer};
 pub use session_files::{SessionFiles, session_files};
@@ -103,7 +104,7 @@ pub(crate) use events::Budgets;
 #[cfg(test)]
 pub(crate) use events::Pace;
 pub(crate) use known_numbers::KnownNumbers;
-pub(crate) use recovery::{Collector, Obstacle, recover_at_checkpoint, write_checkpoint};
+pub(crate) use recovery::{Collector, checkpoint_of_start, recover_at_checkpoint, write_checkpoint};
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this

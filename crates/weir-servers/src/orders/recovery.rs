@@ -26,7 +26,8 @@ use super::{
 };
 use crate::journal::{self, Level, Position, RecordView, Recovered};
 
-pub(crate) use checkpointed::{Collector, Obstacle, recover_at_checkpoint, write_checkpoint};
+pub use checkpointed::Obstacle;
+pub(crate) use checkpointed::{Collector, checkpoint_of_start, recover_at_checkpoint, write_checkpoint};
 
 /// Why the journals cannot be used. No file was changed.
 #[derive(Debug, thiserror::Error)]

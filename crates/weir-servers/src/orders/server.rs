@@ -192,6 +192,11 @@ impl OrdersControl {
         node_stats(&self.shared)
     }
 
+    /// Events about clients that were left out because of their rate.
+    pub(crate) fn lines_left_out(&self) -> u64 {
+        self.shared.counters.iter().map(|worker| worker.lines_left_out.get()).sum()
+    }
+
     /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended: their names,
     /// the kind, and how often. The list is incomplete if there are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {

@@ -589,9 +589,16 @@ impl SessionStore {
 
     /// Leaves an event of this worker, unless there were many of its kind shortly before.
     pub(super) fn tell(&self, kind: EventKind, event: impl FnOnce() -> Event) {
+        self.tell_within(self.budgets.of(kind), kind, event);
+    }
+
+    /// The same with another budget than that of its kind.
+    fn tell_within(&self, budget: &Budget, kind: EventKind, event: impl FnOnce() -> Event) {
         let times = (self.now().as_nanos(), kind.pace());
         let event = || event().at_worker(self.worker);
-        self.budgets.of(kind).tell(&self.shared.config.events, times, event);
+        if !budget.tell(&self.shared.config.events, times, event) {
+            self.counters.lines_left_out.add(1);
+        }
     }
 
     /// Reports a refused order: one of each reason in a second.
@@ -601,11 +608,9 @@ impl SessionStore {
         let event = || {
             let name = self.account(account).name();
             let text = format!("order {number} of {name} is refused with 0x{reason:04X} ({label})");
-            Event::new(kind, text).at_worker(self.worker).of_account(name).because(label)
+            Event::new(kind, text).of_account(name).because(label)
         };
-        let mut refusals = self.refusals.borrow_mut();
-        let budget = refusals.entry(reason).or_default();
-        budget.tell(&self.shared.config.events, (self.now().as_nanos(), kind.pace()), event);
+        self.tell_within(self.refusals.borrow_mut().entry(reason).or_default(), kind, event);
     }
 
     /// Ignores a message with this number. Usually it is a retransmission, and need not be reported. With a number of
@@ -620,16 +625,15 @@ impl SessionStore {
         }
         self.counters.numbers_used_before.add(1);
         self.shared.cells[account.0 as usize].numbers_used_before.add(1);
-        let now_ns = self.now().as_nanos();
         let kind = EventKind::NumberUsedBefore;
         let event = || {
             let (name, why) = (self.account(account).name(), why_ignored(slot));
             let text = format!("{name} sends order number {number}, which {why}");
-            Event::new(kind, text).at_worker(self.worker).of_account(name)
+            Event::new(kind, text).of_account(name)
         };
-        slot.repeats.tell(&self.shared.config.events, (now_ns, kind.pace()), event);
+        self.tell_within(&slot.repeats, kind, event);
         let session = slot.state.borrow().session.clone();
-        if session.is_some_and(|session| session.note_ignored(number, now_ns)) {
+        if session.is_some_and(|session| session.note_ignored(number, self.now().as_nanos())) {
             self.tell_ignored(slot);
         }
     }
@@ -649,9 +653,9 @@ impl SessionStore {
                 "{name} sends order number {number}, which no journal has although it has higher ones: it was never \
                  sent on, and is refused"
             );
-            Event::new(kind, text).at_worker(self.worker).of_account(name)
+            Event::new(kind, text).of_account(name)
         };
-        slot.repeats.tell(&self.shared.config.events, (self.now().as_nanos(), kind.pace()), event);
+        self.tell_within(&slot.repeats, kind, event);
         true
     }
 

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_engine::fs::File;
+use weir_engine::{fs::File, time::yield_now};
 use weir_proto::soup::Name;
 
 use super::records;
@@ -28,6 +28,10 @@ const CHECKED_FROM: usize = 24;
 const ENTRY_BYTES: usize = 24;
 /// Most streams of one index: an account may have several, of sessions that follow each other.
 const STREAMS_MAX: usize = 1 << 18;
+/// Bytes of a pair of numbers, at most.
+const PLACE_BYTES_MAX: usize = 20;
+/// Bytes that are read and decoded before other tasks of the worker run. Entries are read whole.
+const PIECE_BYTES: usize = 2048 * ENTRY_BYTES;
 
 /// A stream: the account's name, and how many sessions had ended before.
 type Stream = (Name<6>, u16);
@@ -64,16 +68,40 @@ impl StreamPlaces {
         }
         fields.into_bytes()
     }
+}
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut fields = FieldReader::new(bytes);
-        let (mut number, mut offset, mut all) = (0_u64, 0_u64, Vec::new());
+/// Decodes the places of a stream piece by piece.
+#[derive(Debug, Default)]
+struct Decoding {
+    checksum: u32,
+    last: (u64, u64),
+    places: Vec<(u64, u64)>,
+    /// The beginning of a pair whose end is in the next piece.
+    begun: Vec<u8>,
+}
+
+impl Decoding {
+    /// Takes the next piece. `None`: these are no places.
+    fn take(&mut self, piece: &[u8]) -> Option<()> {
+        self.checksum = crc32c::crc32c_append(self.checksum, piece);
+        let mut bytes = std::mem::take(&mut self.begun);
+        bytes.extend_from_slice(piece);
+        let mut fields = FieldReader::new(&bytes);
         while !fields.rest().is_empty() {
-            number = number.wrapping_add(fields.number()?);
-            offset = offset.checked_add(fields.number()?)?;
-            all.push((number, offset));
+            let rest = fields.rest();
+            let (Some(number), Some(offset)) = (fields.number::<u64>(), fields.number::<u64>()) else {
+                self.begun = rest.to_vec();
+                return (rest.len() < PLACE_BYTES_MAX).then_some(());
+            };
+            self.last = (self.last.0.wrapping_add(number), self.last.1.checked_add(offset)?);
+            self.places.push(self.last);
         }
-        Some(Self(all))
+        Some(())
+    }
+
+    /// The places, if they are whole and have this checksum.
+    fn end(self, checksum: u32) -> Option<StreamPlaces> {
+        (self.begun.is_empty() && self.checksum == checksum).then_some(StreamPlaces(self.places))
     }
 }
 
@@ -127,18 +155,55 @@ fn decode_head(head: &[u8], (worker, segment): (u16, u64)) -> Option<usize> {
     (head[..16] == MAGIC && word(16) == VERSION && is_it && count <= STREAMS_MAX).then_some(count)
 }
 
-/// The entry of a stream, if it has one. `None`: head and entries do not match their checksum.
-fn find_entry(head: &[u8], entries: &[u8], (name, generation): Stream) -> Option<Option<Entry>> {
-    let checksum = crc32c::crc32c_append(crc32c::crc32c(head.get(CHECKED_FROM..)?), entries);
-    if head[20..CHECKED_FROM] != checksum.to_le_bytes() {
-        return None;
+/// Looks for the entry of a stream piece by piece.
+#[derive(Debug)]
+struct Search {
+    stream: Stream,
+    checksum: u32,
+    found: Option<Entry>,
+}
+
+impl Search {
+    fn new(head: &[u8], stream: Stream) -> Option<Self> {
+        Some(Self { stream, checksum: crc32c::crc32c(head.get(CHECKED_FROM..)?), found: None })
     }
-    let is_it = |entry: &&[u8]| entry[..6] == *name.as_bytes() && entry[6..8] == generation.to_le_bytes();
-    let found = entries.chunks_exact(ENTRY_BYTES).find(is_it);
-    Some(found.map(|entry| {
-        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
-        Entry { offset: word(8), bytes: word(12), checksum: word(16) }
-    }))
+
+    /// Takes the next entries, each whole.
+    fn take(&mut self, entries: &[u8]) {
+        self.checksum = crc32c::crc32c_append(self.checksum, entries);
+        let (name, generation) = &self.stream;
+        let is_it = |entry: &&[u8]| entry[..6] == *name.as_bytes() && entry[6..8] == generation.to_le_bytes();
+        let found = entries.chunks_exact(ENTRY_BYTES).find(is_it);
+        self.found = self.found.or(found.map(|entry| {
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
+            Entry { offset: word(8), bytes: word(12), checksum: word(16) }
+        }));
+    }
+
+    /// The entry, if there is one. `None`: head and entries do not match their checksum.
+    fn end(self, head: &[u8]) -> Option<Option<Entry>> {
+        (head.get(20..CHECKED_FROM)? == self.checksum.to_le_bytes()).then_some(self.found)
+    }
+}
+
+/// Reads this many bytes of a file, a piece at a time. Between pieces the worker's other tasks run: an account with all
+/// messages of a file has a few megabytes of places. `None`: they are not there, or `take` cannot use them.
+async fn read_pieces(
+    file: &File,
+    (mut offset, mut left): (u64, usize),
+    mut take: impl FnMut(&[u8]) -> Option<()>,
+) -> Option<()> {
+    while left > 0 {
+        let bytes = left.min(PIECE_BYTES);
+        let piece = file.read_at(offset, bytes).await.ok()?;
+        if piece.len() < bytes {
+            return None;
+        }
+        take(&piece)?;
+        (offset, left) = (offset + bytes as u64, left - bytes);
+        yield_now().await;
+    }
+    Some(())
 }
 
 /// Reads the places of a stream in a file; empty if it has none there. `None`: there is no index that can be used.
@@ -150,13 +215,16 @@ pub(super) async fn read(
     let file = File::open(path_of(directory, worker, segment)).await.ok()?;
     let head = file.read_at(0, HEAD_BYTES).await.ok()?;
     let count = decode_head(&head, (worker, segment))?;
-    let entries = file.read_at(HEAD_BYTES as u64, count * ENTRY_BYTES).await.ok()?;
-    let Some(entry) = find_entry(&head, &entries, stream)? else { return Some(StreamPlaces::default()) };
-    let bytes = file.read_at(entry.offset.into(), entry.bytes as usize).await.ok()?;
-    if bytes.len() != entry.bytes as usize || crc32c::crc32c(&bytes) != entry.checksum {
-        return None;
-    }
-    StreamPlaces::decode(&bytes)
+    let mut search = Search::new(&head, stream)?;
+    let take = |entries: &[u8]| {
+        search.take(entries);
+        Some(())
+    };
+    read_pieces(&file, (HEAD_BYTES as u64, count * ENTRY_BYTES), take).await?;
+    let Some(entry) = search.end(&head)? else { return Some(StreamPlaces::default()) };
+    let mut decoding = Decoding::default();
+    read_pieces(&file, (entry.offset.into(), entry.bytes as usize), |piece| decoding.take(piece)).await?;
+    decoding.end(entry.checksum)
 }
 
 /// Writes the index of each finished file that has none. A file for which that fails is left out from then on.
@@ -206,6 +274,7 @@ fn write(directory: &Path, worker: u16, segment: u64) -> Result<(), RecoverError
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use weir_engine::{Config, Driver, Runtime};
 
     use super::*;
 
@@ -215,6 +284,13 @@ mod tests {
 
     fn places(all: &[(u64, u64)]) -> StreamPlaces {
         StreamPlaces(all.to_vec())
+    }
+
+    /// The same in pieces of this many bytes.
+    fn decoded(bytes: &[u8], piece_bytes: usize, checksum: u32) -> Option<StreamPlaces> {
+        let mut decoding = Decoding::default();
+        bytes.chunks(piece_bytes).try_for_each(|piece| decoding.take(piece))?;
+        decoding.end(checksum)
     }
 
     #[test]
@@ -229,9 +305,12 @@ mod tests {
         let found = |bytes: &[u8], stream: Stream| -> Option<Option<StreamPlaces>> {
             let count = decode_head(bytes, file)?;
             let entries = bytes.get(HEAD_BYTES..HEAD_BYTES + count * ENTRY_BYTES)?;
-            let Some(entry) = find_entry(&bytes[..HEAD_BYTES], entries, stream)? else { return Some(None) };
+            let head = &bytes[..HEAD_BYTES];
+            let mut search = Search::new(head, stream)?;
+            entries.chunks(ENTRY_BYTES).for_each(|entries| search.take(entries));
+            let Some(entry) = search.end(head)? else { return Some(None) };
             let places = bytes.get(entry.offset as usize..(entry.offset + entry.bytes) as usize)?;
-            (crc32c::crc32c(places) == entry.checksum).then(|| StreamPlaces::decode(places))
+            decoded(places, 3, entry.checksum).map(Some)
         };
         for (stream, expected) in &streams {
             assert_eq!(found(&bytes, *stream), Some(Some(expected.clone())));
@@ -244,6 +323,33 @@ mod tests {
         }
         assert_eq!(found(&bytes, (name("C00003"), 0)), Some(None));
         assert!(decode_head(&bytes, (3, 2)).is_none() && decode_head(&bytes, (4, 1 << 40)).is_none());
+    }
+
+    #[test]
+    fn the_places_of_one_large_account_are_read_piece_by_piece() {
+        let folder = std::env::temp_dir().join(format!("weir-stream-index-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("it can be made");
+        let (file, stream) = ((0, 1), (name("C00001"), 0));
+        let all: Vec<_> = (1..=100_000).map(|number| (number, 64 + 100 * number)).collect();
+        let streams = BTreeMap::from([(stream, places(&all)), ((name("C00002"), 0), places(&[(1, 64)]))]);
+        let bytes = encode(file, &streams).expect("they are few");
+        fs::write(path_of(&folder, 0, 1), &bytes).expect("it can be written");
+        let mut pieces = Vec::new();
+        let runtime = Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it");
+        runtime.block_on(async {
+            assert_eq!(read(&folder, file, stream).await, Some(places(&all)));
+            let opened = File::open(path_of(&folder, 0, 1)).await.expect("it is there");
+            let take = |piece: &[u8]| {
+                pieces.push(piece.len());
+                Some(())
+            };
+            assert_eq!(read_pieces(&opened, (0, bytes.len()), take).await, Some(()));
+            let more = read_pieces(&opened, (1, bytes.len()), |_| Some(())).await;
+            assert_eq!(more, None, "the file ends before");
+        });
+        assert_eq!(pieces.iter().sum::<usize>(), bytes.len());
+        assert!(pieces.len() > 3 && pieces.iter().all(|length| *length <= PIECE_BYTES), "{pieces:?}");
+        fs::remove_dir_all(folder).expect("it is ours");
     }
 
     #[test]
@@ -262,12 +368,17 @@ mod tests {
             let mut offset = 0;
             let all: Vec<_> = all.into_iter().map(|(number, more)| { offset += more; (number, offset) }).collect();
             let stream = StreamPlaces(all);
-            prop_assert_eq!(StreamPlaces::decode(&stream.encode()), Some(stream));
+            let bytes = stream.encode();
+            for piece_bytes in [1, 7, PIECE_BYTES] {
+                let found = decoded(&bytes, piece_bytes, crc32c::crc32c(&bytes));
+                prop_assert_eq!(found.as_ref(), Some(&stream));
+            }
         }
 
         #[test]
         fn any_bytes_are_places_or_none(bytes: Vec<u8>) {
-            let _ = StreamPlaces::decode(&bytes);
+            let whole = decoded(&bytes, PIECE_BYTES, crc32c::crc32c(&bytes));
+            prop_assert_eq!(decoded(&bytes, 1, crc32c::crc32c(&bytes)), whole);
             let _ = decode_head(&bytes, (0, 0));
         }
     }

@@ -13,7 +13,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use weir_lab::study_file::hex_bytes;
 use weir_load::{LoadError, LoadSpec, PartControl};
 use weir_record::load::parts::{
@@ -21,7 +20,7 @@ use weir_record::load::parts::{
 };
 
 use crate::{
-    args::{Arguments, Command},
+    args::Arguments,
     exit::{Exit, UsageError},
     load::{self, LoadCommand, Place},
     shipped, signals,
@@ -44,12 +43,7 @@ pub(crate) fn run() -> Result<Exit> {
         serde_json::from_str(&line).map_err(|error| usage(format!("this is no setup: {error}")))?;
     let files = setup.files.iter().filter_map(|(path, digits)| Some((path.clone(), hex_bytes(digits)?)));
     shipped::set(files.collect());
-    let words = std::iter::once("weir").chain(setup.words.iter().map(String::as_str));
-    // What the parser says is not passed on: it quotes words, and one of them may be a password. The coordinator has
-    // parsed the same words before, with the same build.
-    let no_load = || usage("the words of the setup are no load of this build".to_owned());
-    let arguments = Arguments::try_parse_from(words).map_err(|_| no_load())?;
-    let Command::Load(load) = &arguments.command else { return Err(no_load()) };
+    let load = Arguments::load_of_setup(&setup.words)?;
     let load = load.command();
     let mut control = Orders { came: listen(input)?, output: io::stdout().lock(), has_reader: true };
     let Some(spec) = control.meanwhile(|| prepare(load, setup.share), &stop)? else {

@@ -10,15 +10,16 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::Parser;
 use serde::de::DeserializeOwned;
-use weir_load::{Control, LoadError, LoadSpec};
+use weir_load::{Control, LoadSpec};
 use weir_record::slices::{SliceAnswer, SliceCommand, SliceSetup};
 
 use crate::{
-    args::{Arguments, Command},
+    args::Arguments,
     exit::{Exit, UsageError},
-    load, signals,
+    load,
+    protocol::LoadProtocol,
+    signals,
 };
 
 pub(crate) fn run() -> Result<Exit> {
@@ -29,10 +30,13 @@ pub(crate) fn run() -> Result<Exit> {
     let Some(setup) = lines.read::<SliceSetup>() else {
         return Err(usage(lines.wrong.unwrap_or_else(|| "no setup on standard input".to_owned())));
     };
-    let specs = specs(&setup)?;
-    weir_load::run_slices(&specs, &mut lines, &stop).map_err(|error| match error {
-        LoadError::Invalid { field, reason } => usage(format!("{field}: {reason}")),
-        other => other.into(),
+    let loads = setup.loads.iter().map(|words| Arguments::load_of_setup(words));
+    let loads = loads.collect::<Result<Vec<_>, _>>()?;
+    let specs = specs(&loads)?;
+    weir_load::run_slices(&specs, &mut lines, &stop).map_err(|error| match loads.first() {
+        // All are of one protocol.
+        Some(load) => load::refused(load.command(), error),
+        None => error.into(),
     })?;
     match lines.wrong {
         Some(reason) => Err(usage(reason)),
@@ -46,15 +50,9 @@ fn usage(reason: String) -> anyhow::Error {
 }
 
 /// One load for each target. They share a driver, which is settled once.
-fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
-    let mut specs: Vec<LoadSpec> = Vec::with_capacity(setup.loads.len());
-    for words in &setup.loads {
-        let arguments =
-            Arguments::try_parse_from(std::iter::once("weir").chain(words.iter().map(String::as_str)))
-                .map_err(|error| usage(error.to_string()))?;
-        let Command::Load(load) = &arguments.command else {
-            return Err(usage(format!("{words:?} is no load")));
-        };
+fn specs(loads: &[LoadProtocol]) -> Result<Vec<LoadSpec>> {
+    let mut specs: Vec<LoadSpec> = Vec::with_capacity(loads.len());
+    for load in loads {
         let load = load.command();
         let mut spec = load.spec(load::Place::Here)?;
         match specs.first() {

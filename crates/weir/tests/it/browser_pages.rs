@@ -101,8 +101,8 @@ impl Shown {
     }
 
     /// Its pages except the charts.
-    fn paths(&self) -> Vec<(String, Loading)> {
-        let once = [
+    fn paths(&self) -> Vec<String> {
+        let paths = [
             "/",
             "/?find=nothing",
             "/study/map",
@@ -118,17 +118,13 @@ impl Shown {
             "/observe?record=one.json",
             "/nowhere",
         ];
-        let again = format!("/observe?pid={}", self.server.process.pid().as_raw_nonzero());
-        let once = once.into_iter().map(|path| (path.to_owned(), Loading::Once));
-        once.chain([(again, Loading::Again)]).collect()
+        paths.into_iter().map(str::to_owned).chain([self.process()]).collect()
     }
-}
 
-/// How a page is reloaded.
-enum Loading {
-    Once,
-    /// By itself, which would disturb a measurement of the page.
-    Again,
+    /// The page of the server's process.
+    fn process(&self) -> String {
+        format!("/observe?pid={}", self.server.process.pid().as_raw_nonzero())
+    }
 }
 
 /// A session that the dashboard did not start and that does not go on: it has stored all but the last block of a study
@@ -232,21 +228,16 @@ fn every_page_fits_its_window_and_can_be_read_and_every_chart_fits_its_frame() {
             look.browser.go(&format!("{address}{path}"));
             look.at(&path, Some(page.frame_height_px()));
         }
-        for (path, loading) in shown.paths() {
+        for path in shown.paths() {
             let mark = if path.contains('?') { '&' } else { '?' };
             let path = format!("{path}{mark}lang={language}");
-            match loading {
-                Loading::Once => look.browser.go(&format!("{address}{path}")),
-                Loading::Again => {
-                    look.browser.go(&format!("{address}/nowhere?lang={language}"));
-                    look.browser.show(&path);
-                }
-            }
+            look.browser.go(&format!("{address}{path}"));
             look.at(&path, None);
         }
     }
     assert!(look.wrong.is_empty(), "{}", look.wrong.join("\n"));
     a_look_at_the_servers_replaces_what_changed_and_leaves_focus_where_it_is(&mut browser, address);
+    a_look_at_a_process_replaces_what_changed_and_leaves_focus_where_it_is(&mut browser, &shown);
     assert_eq!(shown.server.terminate(), 0);
 }
 
@@ -260,6 +251,23 @@ fn a_look_at_the_servers_replaces_what_changed_and_leaves_focus_where_it_is(
     browser.until("epoll");
     let focused = browser.eval("document.activeElement.closest('#servers td') !== null");
     assert_eq!(focused.as_bool(), Some(true), "{}", browser.text());
+}
+
+fn a_look_at_a_process_replaces_what_changed_and_leaves_focus_where_it_is(
+    browser: &mut Browser,
+    shown: &Shown,
+) {
+    browser.go(&format!("{}{}&lang=en", shown.address, shown.process()));
+    browser.until("serve echo");
+    // A table that is wider than its page has focus, so that keys can move it.
+    browser.eval("window.isKept = true; document.querySelector('#process [tabindex]').focus()");
+    browser.eval("document.querySelector('#process tbody td').textContent = 'spoilt'");
+    browser.eval(
+        "new Promise(done => { const look = () => document.body.innerText.includes('spoilt') ? setTimeout(look, 50) \
+         : done(true); look() })",
+    );
+    let is_kept = "window.isKept === true && document.activeElement.matches('#process [tabindex]')";
+    assert_eq!(browser.eval(is_kept).as_bool(), Some(true), "{}", browser.text());
 }
 
 #[test]

@@ -207,15 +207,6 @@ impl Browser {
         self.eval(&get).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Shows the content at a path of the browser's site, in place of its page, without the effects of its head: it
-    /// does not reload itself, and no script runs.
-    pub fn show(&mut self, path: &str) {
-        self.eval(&format!(
-            "fetch({}).then(it => it.text()).then(text => {{ document.documentElement.innerHTML = text }})",
-            json!(path)
-        ));
-    }
-
     /// Sets the width of the window.
     pub fn resize(&mut self, width: u32) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });

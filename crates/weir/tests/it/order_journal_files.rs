@@ -91,7 +91,7 @@ fn accepted() -> Vec<u8> {
     raw
 }
 
-/// A checkpoint at the last record, with a state that no test reads.
+/// A checkpoint at the last record, with the smallest state: the versions of both of its parts, and no account.
 fn checkpoint(directory: &Path) -> u64 {
     let mut last = Position::default();
     let read = inspect_all(directory, &[0], |_| false, &mut |_, position| {
@@ -100,7 +100,8 @@ fn checkpoint(directory: &Path) -> u64 {
     });
     read.expect("it is whole");
     let anchor = Anchor::of(directory, 0, last).expect("it is there");
-    let checkpoint = Checkpoint { anchors: BTreeMap::from([(0, anchor)]), ..Checkpoint::default() };
+    let state = vec![1, 1, 1, 0, 0, 0, 1];
+    let checkpoint = Checkpoint { anchors: BTreeMap::from([(0, anchor)]), state, ..Checkpoint::default() };
     checkpoint.write(directory, CheckpointFile::Latest).expect("it can be written");
     last.segment
 }
@@ -124,6 +125,21 @@ fn files_of_ended_sessions_before_the_checkpoint_are_archived_and_no_others() {
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stdout.contains("has no checkpoint that fits"), "{}", said.stdout);
     let last = checkpoint(&directory);
+    // Each part of its state has a version.
+    let right =
+        Checkpoint::read(&directory, CheckpointFile::Latest).expect("it is right").expect("it is there");
+    for place in [0, 6] {
+        let mut other = right.clone();
+        other.state[place] = 2;
+        other.write(&directory, CheckpointFile::Latest).expect("it can be written");
+        let said = ask("archive", &directory, &words);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        for words in ["journals.checkpoint: another version has written it", "has no checkpoint that fits"] {
+            assert!(said.stdout.contains(words), "{}", said.stdout);
+        }
+    }
+    right.write(&directory, CheckpointFile::Latest).expect("it can be written");
+    assert_eq!(segments(&directory), all, "none has gone");
     assert!(last > 2, "there are several files");
     let before = ask("print", &directory, &["--format", "json"]).stdout;
     let said = ask("archive", &directory, &["--to", shown(&to), "--dry-run"]);

@@ -1,6 +1,6 @@
 //! The configuration of a gateway: checked without a start, and read again while it runs.
 
-use std::fs;
+use std::{fs, io::Write, net::TcpStream, path::Path};
 
 use rustix::process::Signal;
 
@@ -18,6 +18,10 @@ fn file(upstream: &str, sockets: &str, accounts: &[&str]) -> String {
          directory = \"{sockets}/journal\"\nlevel = \"os\"\n[[venue]]\nname = \"X\"\naddress = \"{upstream}\"\n\
          username_prefix = \"G\"\npassword = \"DEMO\"\n{accounts}"
     )
+}
+
+fn has(log: &Path, words: &str) -> bool {
+    fs::read_to_string(log).is_ok_and(|text| text.contains(words))
 }
 
 #[test]
@@ -51,9 +55,7 @@ fn a_configuration_is_checked_without_a_start_and_reloaded_whole_or_not_at_all()
     let log_flags = ["--log-format", "json", "--log-file", shown(&log)];
     let gateway = ["serve", "gateway", "--config", shown(&path), "--workers", "1"];
     let mut gateway = Running::weir(&[&gateway[..], &log_flags].concat());
-    let logged = |words: &str| {
-        until(words, || fs::read_to_string(&log).is_ok_and(|text| text.contains(words)));
-    };
+    let logged = |words: &str| until(words, || has(&log, words));
     assert!(gateway.next_line().is_some_and(|line| line.starts_with("listening on ")));
     assert!(check().stdout.contains("a running gateway writes it (workers 0)"));
     let socket = folder.join("gateway.sock");
@@ -66,8 +68,13 @@ fn a_configuration_is_checked_without_a_start_and_reloaded_whole_or_not_at_all()
     gateway.signal(Signal::HUP);
     logged("operator a signal: reload: journal: only a start changes it");
     write(file(&upstream, &place, &["A"]));
+    let moved = folder.join("events.log.moved");
+    fs::rename(&log, &moved).expect("it is there");
     gateway.signal(Signal::HUP);
-    logged("\"event\":\"operator\",\"text\":\"operator a signal: reload: done: accounts removed: B\"");
+    until("a file under its name", || log.exists());
+    let line = "\"event\":\"operator\",\"text\":\"operator a signal: reload: done: accounts removed: B\"";
+    // Both are effects of the signal, in any order.
+    until(line, || has(&log, line) || has(&moved, line));
     assert_eq!(weir(&["ctl", "--socket", shown(&socket), "drain"]).code, Some(0));
     assert_eq!(gateway.wait(PATIENCE), 0);
     let journal = format!("{place}/journal");
@@ -86,4 +93,25 @@ fn a_configuration_is_checked_without_a_start_and_reloaded_whole_or_not_at_all()
         assert_eq!(line.contains(" uid="), line.contains("via=socket"), "{line}");
     }
     drop(exchange);
+}
+
+#[test]
+fn an_exchange_whose_log_was_moved_away_continues_it_under_its_name() {
+    let folder = socket_folder("order-log");
+    let log = folder.join("events.log");
+    let exchange = ["serve", "exchange", "--demo", "1", "--listen", "127.0.0.1:0"];
+    let mut exchange = Running::weir(&[&exchange[..], &["--log-file", shown(&log)]].concat());
+    let line = exchange.next_line().expect("it starts");
+    let address = line.strip_prefix("listening on ").expect("it says where");
+    for (signal, name) in [(Signal::HUP, "first"), (Signal::USR1, "second")] {
+        fs::rename(&log, folder.join(name)).expect("it is there");
+        exchange.signal(signal);
+        let line = exchange.error_line_with("opened anew");
+        assert_eq!(line, format!("--log-file {} was opened anew", shown(&log)));
+        let mut client = TcpStream::connect(address).expect("it listens");
+        write!(client, "\0/L{:<6}{:<10}{:<10}{:>20}", "NOBODY", "", "", 1).expect("it is read");
+        until("the event of a client", || has(&log, "a login of NOBODY"));
+    }
+    exchange.signal(Signal::TERM);
+    assert_eq!(exchange.wait(PATIENCE), 0);
 }

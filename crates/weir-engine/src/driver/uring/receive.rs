@@ -173,10 +173,7 @@ impl Uring {
             socket.connection.plant(Receiving::Armed(class));
         }
         if result > 0 {
-            let Some(buffer) = provided.or(own) else {
-                // The kernel did not report where it put the bytes: they are lost, and so is the stream.
-                return socket.fail(Errno::IO, &self.parts);
-            };
+            let Some(buffer) = provided.or(own) else { return self.on_lost_bytes(id, class, more) };
             let (length, capacity) = (result as usize, buffer.capacity());
             counters.receives.increment();
             counters.bytes_received.add(length as u64);
@@ -187,7 +184,8 @@ impl Uring {
             if resized {
                 counters.buffer_resizes.increment();
             }
-            if !socket.connection.is_closing() {
+            // Bytes behind lost ones are not received: the stream would have a hole.
+            if !socket.connection.is_closing() && socket.connection.input().may_arrive() {
                 debug_assert_eq!(buffer.class(), class);
                 socket.inbound.store(buffer.lease(length));
                 socket.wake_receiver(&self.parts.departed);
@@ -201,6 +199,15 @@ impl Uring {
             }
         } else {
             self.on_receive_end(id, class, result);
+        }
+        self.after_receive(id, more);
+    }
+
+    /// Ends the stream: the kernel did not report where it put the bytes of a receive.
+    fn on_lost_bytes(&mut self, id: SlotId, class: u8, more: bool) {
+        self.on_receive_end(id, class, -Errno::IO.raw_os_error());
+        if more {
+            self.stop_receive(id);
         }
         self.after_receive(id, more);
     }

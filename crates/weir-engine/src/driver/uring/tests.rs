@@ -15,7 +15,7 @@ use std::{
 use rustix::{event::EventfdFlags, io::Errno};
 use weir_engine_types::kernel::KernelFeature;
 
-use super::{Receiving, Sending, SocketKind, Uring, ring::Completion};
+use super::{CQE_MORE, Receiving, Sending, SocketKind, Uring, ring::Completion};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask, ReceiveMode},
@@ -481,6 +481,35 @@ fn a_stream_whose_rest_is_lost_does_not_look_whole() {
     assert_eq!(driver.sockets(), 0);
     let error = peer.read(&mut [0; 4]).expect_err("no end of stream");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+/// No kernel is known to do it.
+#[test]
+fn bytes_that_the_kernel_put_nowhere_end_their_stream_and_keep_no_socket() {
+    let lost = |flags| Completion { token: 0, result: 5, flags };
+    let Some(mut driver) = small_driver(&Arc::default()) else { return };
+    // Pretend that a receive is in flight. It is the last operation of a socket that is being closed.
+    let (closing, _peer) = connect(&mut driver);
+    driver.sockets.get_mut(closing).expect("it is open").connection.begin_receive(Receiving::Armed(0));
+    driver.close(closing);
+    assert_eq!(driver.sockets(), 1, "an operation is in flight");
+    driver.on_receive(closing, 0, lost(0));
+    assert_eq!(driver.sockets(), 0, "no completion follows that could close it");
+
+    // A send has failed, so the bytes that arrived before are received first; some of them are lost.
+    let (failed, mut peer) = connect(&mut driver);
+    assert!(driver.poll_receive(failed, Waker::noop()).is_pending());
+    look(&mut driver);
+    driver.sockets.get_mut(failed).expect("it is open").fail(Errno::PIPE, &driver.parts);
+    driver.on_receive(failed, 0, lost(CQE_MORE));
+    peer.write_all(b"behind a hole").expect("it fits");
+    assert_eq!(received_of(&mut driver, failed), (0, Some(Err(ErrorKind::BrokenPipe))));
+    driver.close(failed);
+    let is_closed = (0..TURNS).any(|_| {
+        look(&mut driver);
+        driver.sockets() == 0
+    });
+    assert!(is_closed, "its receive is stopped");
 }
 
 fn runtime() -> Option<Runtime> {

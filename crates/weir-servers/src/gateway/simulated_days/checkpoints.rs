@@ -8,7 +8,7 @@ use weir_trading::AccountId;
 use super::{Day, GatewayConfig, PLANTED, Random, WORKERS};
 use crate::{
     gateway::{
-        checkpoints::begin,
+        checkpoints::{begin, checkpoint_of_start},
         recovery::{Moment, checkpoint::Collected},
         server::{account_named, orders_config},
         worker::Symbols,
@@ -81,7 +81,10 @@ fn exercise(
     }
     let Some(part) = part else { return Ok(false) };
     part.write(folder, CheckpointFile::Latest).map_err(|error| error.to_string())?;
-    Ok(true)
+    match checkpoint_of_start(folder) {
+        Ok(Some(found)) if found == part => Ok(true),
+        other => Err(format!("no start begins at a checkpoint that one has written: {other:?}")),
+    }
 }
 
 impl Day {

@@ -269,6 +269,11 @@ impl UpstreamSession {
         &self.outstanding
     }
 
+    /// Whether a connection was given the order with this number.
+    pub(super) fn was_given(&self, number: u32) -> bool {
+        number <= self.handed
+    }
+
     /// Whether it accepts orders.
     pub(super) fn is_up(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.phase == Phase::Up)

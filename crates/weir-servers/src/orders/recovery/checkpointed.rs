@@ -10,8 +10,8 @@ use weir_trading::AccountId;
 use super::{Entry, Found, Names, OrdersRecoverError, Record, Recovery};
 use crate::{
     journal::{
-        self, Anchor, Checkpoint, CheckpointError, CheckpointFile, JournalEnd, MERGED_MAX, Outcomes, Place,
-        Position, RecordView, RecoverError,
+        self, Anchor, Checkpoint, CheckpointError, CheckpointFile, JournalEnd, Level, MERGED_MAX, Outcomes,
+        Place, Position, RecordView, RecoverError,
         fields::{FieldReader, FieldWriter},
     },
     orders::{OrdersConfig, described::is_answer, known_numbers::KnownNumbers},
@@ -24,6 +24,11 @@ const STATE_VERSION: u32 = 1;
 pub(crate) trait Collector {
     /// Processes one record.
     fn take(&mut self, record: &Record<'_>);
+
+    /// Why there is no checkpoint from here on; `None`: [`Self::save`] may know.
+    fn obstacle(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Writes everything that it has collected.
     ///
@@ -204,14 +209,33 @@ fn usable<C: Collector>(
         CheckpointError::System { source, .. } => source.to_string(),
         CheckpointError::Unreadable { .. } => "it is damaged, or was written by another version".to_owned(),
     })?;
-    let Some(checkpoint) = read else { return Ok(None) };
+    read.map(|checkpoint| fitting(config, begin, (which, checkpoint), workers)).transpose()
+}
+
+/// A reading at this checkpoint.
+///
+/// # Errors
+/// Why it cannot be used.
+fn fitting<C: Collector>(
+    config: &OrdersConfig,
+    begin: &impl Fn() -> C,
+    (which, checkpoint): (CheckpointFile, Checkpoint),
+    workers: &[u16],
+) -> Result<Reading<C>, String> {
     if workers.len() > MERGED_MAX {
         return Err(format!("there are more than {MERGED_MAX} journals, which are read one after the other"));
     }
     if let Some(worker) = checkpoint.anchors.keys().find(|worker| !workers.contains(worker)) {
         return Err(format!("the journal of worker {worker} is not there"));
     }
-    Reading::at(config, begin(), checkpoint, workers.len() == 1).map(Some)
+    // A file that the base does not stand for is missed by name when the journals are read.
+    if which == CheckpointFile::Latest
+        && let Some((directory, _)) = config.active_journal()
+        && let Some(file) = checkpoint.first_file_missed(directory).map_err(|error| error.to_string())?
+    {
+        return Err(format!("it is older than the archive of {file}, which is not there"));
+    }
+    Reading::at(config, begin(), checkpoint, workers.len() == 1)
 }
 
 /// Why a reading could not be finished.
@@ -235,22 +259,76 @@ fn finish<C: Collector>(
             reading.recovery.conclude(all);
             Ok((reading.recovery, reading.collector))
         }
-        Err(error) if reading.is_out_of_order => Err(Unfit::Checkpoint(error.to_string())),
-        Err(error @ RecoverError::OtherJournal { .. }) => Err(Unfit::Checkpoint(error.to_string())),
-        Err(error) => Err(Unfit::Journal(error)),
+        Err(error) => Err(Unfit::of(error, reading.is_out_of_order)),
     }
 }
 
-/// Why there is no later checkpoint.
+impl Unfit {
+    /// Why reading on from a checkpoint has failed.
+    fn of(error: RecoverError, is_out_of_order: bool) -> Self {
+        match error {
+            error if is_out_of_order => Self::Checkpoint(error.to_string()),
+            error @ RecoverError::OtherJournal { .. } => Self::Checkpoint(error.to_string()),
+            error => Self::Journal(error),
+        }
+    }
+}
+
+/// The last checkpoint in a folder of journals, if a start with the configuration of that time begins there; `None` if
+/// there is no such file. It is judged as [`recover_at_checkpoint`] does: the records behind it are read, and nothing
+/// is changed.
+///
+/// # Errors
+/// See [`Obstacle`]: a state says why a start would not begin there.
+pub(crate) fn checkpoint_of_start<C: Collector>(
+    directory: &Path,
+    begin: impl Fn() -> C,
+) -> Result<Option<Checkpoint>, Obstacle> {
+    let which = CheckpointFile::Latest;
+    let Some(checkpoint) = Checkpoint::read(directory, which)? else { return Ok(None) };
+    let failed = |source| CheckpointError::System { path: directory.to_owned(), source };
+    let workers = journal::workers_in(directory).map_err(failed)?;
+    let config = config_of(directory, &checkpoint);
+    let mut reading = fitting(&config, &begin, (which, checkpoint), &workers).map_err(Obstacle::State)?;
+    let checkpoint = std::mem::take(&mut reading.checkpoint);
+    let read =
+        journal::inspect_all_from(directory, &workers, &checkpoint, is_answer, &mut |record, position| {
+            reading.take(record, position)
+        });
+    let read = read.and_then(|all| all.into_iter().try_for_each(|(_, outcome)| outcome.map(drop)));
+    match read.map_err(|error| Unfit::of(error, reading.is_out_of_order)) {
+        Ok(()) => Ok(Some(checkpoint)),
+        Err(Unfit::Checkpoint(reason)) => Err(Obstacle::State(reason)),
+        Err(Unfit::Journal(error)) => Err(Obstacle::Journal(error)),
+    }
+}
+
+/// A configuration without accounts, whose orders are numbered as when the checkpoint was written. Accounts in journals
+/// are then those that were removed.
+fn config_of(directory: &Path, checkpoint: &Checkpoint) -> OrdersConfig {
+    let journal = Some((directory.to_owned(), Level::Os));
+    let config = OrdersConfig { journal, ..OrdersConfig::new(Vec::new()) };
+    let mut fields = FieldReader::new(&checkpoint.state);
+    let rules = fields.number::<u32>().and_then(|_version| Some((fields.flag()?, fields.flag()?)));
+    match rules {
+        Some((numbers_go_on, journals_each_number)) => {
+            OrdersConfig { numbers_go_on, journals_each_number, ..config }
+        }
+        // It is refused.
+        None => config,
+    }
+}
+
+/// Why there is no later checkpoint, or why a start does not begin at the last one.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Obstacle {
+pub enum Obstacle {
     /// A journal cannot be read.
     #[error(transparent)]
     Journal(RecoverError),
-    /// The state cannot be written: more records do not change that.
+    /// The state cannot be written or used: more records do not change that.
     #[error("{0}")]
     State(String),
-    /// The file cannot be written.
+    /// The file cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
 }
@@ -273,6 +351,7 @@ pub(crate) fn write_checkpoint<C: Collector>(
         let reason = format!("there are more than {MERGED_MAX} journals, which are read one after the other");
         return Err(Obstacle::State(reason));
     }
+    Checkpoint::can_be_written(directory, CheckpointFile::Latest)?;
     for which in [CheckpointFile::Latest, CheckpointFile::Base] {
         let Ok(Some(reading)) = usable(config, &begin, which, &workers) else { continue };
         match read_on(directory, &workers, reading, until_ns) {
@@ -308,8 +387,12 @@ fn read_on<C: Collector>(
             }
             last.insert(record.worker, position);
             place = place.max((record.t_ns, is_answer(record.kind)));
-            reading.take(record, position)
+            reading.take(record, position)?;
+            reading.collector.obstacle().map_or(Ok(()), |obstacle| Err(obstacle.to_owned()))
         });
+    if let Some(obstacle) = reading.collector.obstacle() {
+        return Err(Obstacle::State(obstacle.to_owned()));
+    }
     match read {
         // A journal that ends early ends all: records of others might belong behind its next one.
         Ok(outcomes) => {

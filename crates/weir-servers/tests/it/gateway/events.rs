@@ -10,6 +10,8 @@ use weir_servers::{
 };
 
 use super::{
+    changes::get,
+    faults::health_page,
     rig::{PATIENCE, Trader, end_exchange, end_gateway, exchange, gateway, loopback, order},
     rules::{expect_accepted, expect_refused},
 };
@@ -67,6 +69,28 @@ fn logins_takeovers_refusals_and_ends_have_an_event_with_the_address() {
     assert_eq!(next(EventKind::LogOut).reason, Some("left"));
     gateway.drain();
     assert!(next(EventKind::Drain).text.starts_with("the server drains; "));
+    end_gateway(gateway);
+    end_exchange(venue);
+}
+
+#[test]
+fn events_about_clients_that_are_left_out_are_counted() {
+    const REFUSED: u32 = 20;
+    let venue = exchange(Driver::Poll, loopback());
+    let mut config = GatewayConfig::demo(1, venue.address().clone());
+    config.limits = Limits { shares_max: Some(10), ..Limits::default() };
+    let gateway = gateway(Driver::Poll, 1, config);
+    let events = gateway.control().events().expect("nobody has them");
+    let mut trader = Trader::login(&gateway, "C00001", 1);
+    trader.send(&(1..=REFUSED).map(|number| order(number, 11)).collect::<Vec<_>>());
+    (1..=REFUSED)
+        .for_each(|number| expect_refused(&mut trader, number, reject_reason::SHARES_EXCEED_THRESHOLD));
+    let told = events.try_iter().filter(|event| event.kind == EventKind::OrderRefused).count();
+    let page = get(health_page(&gateway), "/metrics");
+    let name = "weir_lines_left_out_total{about=\"clients\"} ";
+    let count = page.lines().find_map(|line| line.strip_prefix(name)?.parse::<usize>().ok());
+    assert_eq!(count.map(|left_out| left_out + told), Some(REFUSED as usize), "{told} have a line");
+    drop(trader);
     end_gateway(gateway);
     end_exchange(venue);
 }

@@ -12,7 +12,7 @@ use weir_engine::Driver;
 use weir_proto::ouch::{Executed, Outbound};
 use weir_servers::{
     exchange::{self, Mode},
-    gateway::{GatewayConfig, GatewayServer},
+    gateway::{GatewayConfig, GatewayServer, NEVER_SENT, OrderFilter},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -98,7 +98,7 @@ fn an_exchange_that_is_not_there_is_told_once_and_not_with_every_attempt() {
         let line = line_with(&lines, "");
         assert_eq!(line, "venue DEMO, worker 0: the session is back", "nothing came between");
         let page = get(health_page(&gateway), "/metrics");
-        assert!(page.contains("\nweir_lines_left_out_total 2\n"), "{page}");
+        assert!(page.contains("\nweir_lines_left_out_total{about=\"exchanges\"} 2\n"), "{page}");
         drop(session);
         end_gateway(gateway);
     });
@@ -164,7 +164,7 @@ fn a_journal_that_fails_is_told_with_its_file_and_why_by_a_gateway_and_by_an_exc
         IS_FULL.store(false, SeqCst);
         let (venue, folder) = (Script::new(), Folder::new());
         let config = GatewayConfig { journal_faults: Some(run_full), ..strict(1, venue.address(), &folder) };
-        let (gateway, session, lines) = start(driver, &venue, config);
+        let (gateway, mut session, lines) = start(driver, &venue, config);
         let other = Folder::new();
         let orders = OrdersConfig {
             journal: Some((other.0.clone(), Level::Os)),
@@ -177,11 +177,16 @@ fn a_journal_that_fails_is_told_with_its_file_and_why_by_a_gateway_and_by_an_exc
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let login = Trader::login_at(exchange.address(), "", "C00001", 1);
         let mut client = login.expect("it is answered").unwrap_or_else(|_| panic!("it is not let in"));
-        IS_FULL.store(true, SeqCst);
         trader.send(&[order(1, 100)]);
+        assert_eq!(session.next()[0], b'O');
+        IS_FULL.store(true, SeqCst);
+        trader.send(&[order(2, 100)]);
         client.send(&[order(1, 100)]);
         expect_failure(&line_with(&lines, "journal"), &folder);
         expect_failure(&line_with(&told, "journal"), &other);
+        let page = gateway.control().open_orders(&OrderFilter::default(), None).expect("it answers");
+        let rows: Vec<_> = page.rows.iter().map(|row| (row.order, row.state.as_str())).collect();
+        assert_eq!(rows, [(1, "unanswered"), (2, NEVER_SENT)]);
         drop((trader, client, session));
         end_gateway(gateway);
         end_exchange(exchange);

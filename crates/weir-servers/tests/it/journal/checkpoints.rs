@@ -107,7 +107,6 @@ fn a_journal_without_the_checkpoints_record_is_another_one_and_nothing_changes()
     let mut bytes = fs::read(&path).expect("it is there");
     bytes[last.position.offset as usize..].fill(0);
     fs::write(&path, &bytes).expect("it can be written");
-    assert!(!checkpoint.matches(&folder).expect("it can be read"));
     let error = behind(&folder, &checkpoint).expect_err("its record is gone");
     assert!(matches!(error, RecoverError::OtherJournal { .. }), "{error}");
     assert_eq!(fs::read(&path).expect("it is there"), bytes);

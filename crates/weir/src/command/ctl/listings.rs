@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use weir_servers::gateway::{
-    ControlRequest, ControlResponse, ExposureRow, OrderFilter, OrderRow, PositionRow, VenueCancels,
+    ControlRequest, ControlResponse, ExposureRow, NEVER_SENT, OrderFilter, OrderRow, PositionRow,
+    VenueCancels,
 };
 
 use crate::{
@@ -155,7 +156,14 @@ fn orders(rows: &[OrderRow]) -> Vec<String> {
             row.upstream_order.to_string(),
         ]
     };
-    table(head, rows.iter().map(cells))
+    let mut lines = table(head, rows.iter().map(cells));
+    if rows.iter().any(|row| row.state == NEVER_SENT) {
+        lines.push(format!(
+            "{NEVER_SENT}: the journal of the order's worker has failed before it had the order, and the exchange does \
+             not get it"
+        ));
+    }
+    lines
 }
 
 fn positions(rows: &[PositionRow]) -> Vec<String> {
@@ -283,6 +291,19 @@ mod tests {
                 "there is more: the same command with --after 1.0.256",
             ]
         );
+    }
+
+    #[test]
+    fn orders_that_the_exchange_does_not_get_have_a_line_that_says_so() {
+        let request = ControlRequest::Orders { filter: OrderFilter::default(), after: None };
+        let of = |state: &str| {
+            let orders = Some(vec![row(), OrderRow { state: state.into(), ..row() }]);
+            lines(&request, &ControlResponse { orders, ..ControlResponse::default() })
+        };
+        assert_eq!(of("cancelling").len(), 3);
+        let found = of(NEVER_SENT);
+        assert_eq!(found.len(), 4);
+        assert!(found[2].contains(" never_sent ") && found[3].starts_with("never_sent: "), "{found:?}");
     }
 
     #[test]

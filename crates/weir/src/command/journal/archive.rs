@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fs, io, os::unix::fs::MetadataExt, path::Path};
 use anyhow::{Context, Result, anyhow, bail};
 use weir_report::{Language, localized};
 use weir_servers::{
+    gateway::checkpoint_of_start,
     journal::{Checkpoint, CheckpointFile, HeldUnwritten, RecoverError, archive, files_in},
-    orders::{SessionFiles, session_files},
+    orders::{Obstacle, SessionFiles, session_files},
 };
 
 use super::{problem, workers};
@@ -33,17 +34,14 @@ pub(super) fn run(asked: &JournalArchive) -> Result<Exit> {
         };
         held.push(lock);
     }
-    let Some(checkpoint) = checkpoint(from, language)? else {
-        output::print(&no_checkpoint(from, language))?;
-        return Ok(Exit::Ok);
+    let checkpoint = match checkpoint_of_start(from) {
+        Ok(Some(found)) => found,
+        Ok(None) => return without_checkpoint(from, "", language),
+        Err(Obstacle::State(reason)) => return without_checkpoint(from, &reason, language),
+        Err(Obstacle::Journal(error)) => return Err(unreadable(from, &error, language)),
+        Err(Obstacle::Checkpoint(error)) => return Err(error).context(no_file(language)),
     };
-    let needed = session_files(from, &workers).map_err(|error| {
-        let sentence = problem::sentence(&error, language);
-        match problem::is_damage(&error) {
-            true => anyhow!("{sentence}; {}", problem::way_out(from, language)),
-            false => anyhow!(sentence),
-        }
-    })?;
+    let needed = session_files(from, &workers).map_err(|error| unreadable(from, &error, language))?;
     let before = may_go(&workers, &checkpoint, &needed);
     let mut text = String::new();
     for worker in &workers {
@@ -120,14 +118,22 @@ fn refuse_foreign(from: &Path, own: u32, language: Language) -> Result<()> {
     .into())
 }
 
-/// The last checkpoint, if it is one of these journals.
-fn checkpoint(from: &Path, language: Language) -> Result<Option<Checkpoint>> {
-    let read = Checkpoint::read(from, CheckpointFile::Latest);
-    let Some(found) = read.with_context(|| no_file(language))? else { return Ok(None) };
-    match found.matches(from) {
-        Ok(true) => Ok(Some(found)),
-        Ok(false) => Ok(None),
-        Err(error) => bail!(problem::sentence(&error, language)),
+/// Says that no file may go, and why the checkpoint is none for a start, if there is one.
+fn without_checkpoint(from: &Path, reason: &str, language: Language) -> Result<Exit> {
+    let mut text = no_checkpoint(from, language);
+    if !reason.is_empty() {
+        text = format!("{}: {reason}\n{text}", CheckpointFile::Latest.path(from).display());
+    }
+    output::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// A journal cannot be read: damage has a way out.
+fn unreadable(from: &Path, error: &RecoverError, language: Language) -> anyhow::Error {
+    let sentence = problem::sentence(error, language);
+    match problem::is_damage(error) {
+        true => anyhow!("{sentence}; {}", problem::way_out(from, language)),
+        false => anyhow!(sentence),
     }
 }
 

@@ -203,13 +203,8 @@ impl LogFile {
     /// Opens it anew under its name. Where that fails the old one goes on, and no line is lost.
     fn reopen(&self) {
         let Self { flag, path, file } = self;
-        match Self::append_to(path).and_then(|by| log_file::replace(file, &by)) {
-            Ok(()) => output::tell(&format!("{flag} {} was opened anew", path.display())),
-            Err(error) => output::tell(&format!(
-                "{flag} {} cannot be opened anew, so its lines go where they went: {error}",
-                path.display()
-            )),
-        }
+        let outcome = Self::append_to(path).and_then(|by| log_file::replace(file, &by));
+        output::tell_reopened(flag, path, outcome);
     }
 
     fn append_to(path: &Path) -> io::Result<File> {

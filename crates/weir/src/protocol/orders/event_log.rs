@@ -1,17 +1,20 @@
-//! Where the events of an order server are written: standard error, or a file that is replaced when it is full.
+//! Where the events of an order server are written: standard error, or a file that is replaced when it is full, and
+//! opened again when it was moved away.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use weir_servers::orders::Event;
+use weir_sys::log_file::open_at_once;
 
-use crate::{exit::UsageError, output};
+use crate::{exit::UsageError, output, signals};
 
 /// Permissions of a file: it names clients and their addresses.
 const FILE_MODE: u32 = 0o600;
@@ -31,7 +34,7 @@ pub(crate) struct LogFlags {
     /// How events are written: log-ins, refusals, lost exchanges, journals, commands of operators
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
-    /// Write events to this file instead of standard error
+    /// Write events to this file instead of standard error; SIGHUP and SIGUSR1 open it again
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
     /// Size in MiB at which the file becomes FILE.1, FILE.1 becomes FILE.2, and so on
@@ -47,7 +50,8 @@ pub(crate) struct LogFlags {
 /// Writes events.
 pub(super) struct EventLog {
     format: LogFormat,
-    file: Option<RotatedFile>,
+    /// Shared with the thread that opens it again.
+    file: Option<Arc<Mutex<RotatedFile>>>,
     /// A line says so once until it works again.
     has_failed: bool,
 }
@@ -57,6 +61,7 @@ impl EventLog {
     pub(super) fn open(flags: &LogFlags) -> Result<Self> {
         let open = |path: &PathBuf| {
             RotatedFile::open(path, flags.log_file_mib << 20, flags.log_files)
+                .map(|file| Arc::new(Mutex::new(file)))
                 .map_err(|error| UsageError(format!("--log-file {}: {error}", path.display())))
         };
         Ok(Self {
@@ -64,6 +69,18 @@ impl EventLog {
             file: flags.log_file.as_ref().map(open).transpose()?,
             has_failed: false,
         })
+    }
+
+    /// Opens the file again under its name at each signal of a log rotation. False: there is no file.
+    pub(super) fn reopen_at_signals(&self) -> Result<bool> {
+        let Some(file) = self.file.clone() else { return Ok(false) };
+        signals::on_rotation(move || {
+            let mut file = lock(&file);
+            let outcome = file.reopen();
+            output::tell_reopened("--log-file", &file.path, outcome);
+        })
+        .context("cannot start a thread for the signals that open logs anew")?;
+        Ok(true)
     }
 
     /// Writes an event. If the file cannot be written, it goes to standard error.
@@ -74,8 +91,9 @@ impl EventLog {
             // A service manager adds the time only to lines on standard error.
             (LogFormat::Text, Some(_)) => format!("{} {}", moment(event.t_ns), one_line(&event.to_string())),
         };
-        let Some(file) = &mut self.file else { return tell(self.format, &line) };
-        match file.write(&line) {
+        let Some(file) = &self.file else { return tell(self.format, &line) };
+        let written = lock(file).write(&line);
+        match written {
             Ok(()) => self.has_failed = false,
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
@@ -87,6 +105,10 @@ impl EventLog {
             }
         }
     }
+}
+
+fn lock(file: &Mutex<RotatedFile>) -> MutexGuard<'_, RotatedFile> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(format: LogFormat, line: &str) {
@@ -124,6 +146,12 @@ impl RotatedFile {
         Ok(Self { path: path.to_owned(), file, bytes, bytes_max, files })
     }
 
+    /// Continues with the file that has its name now. If that fails, lines go where they went.
+    fn reopen(&mut self) -> io::Result<()> {
+        *self = Self::open(&self.path, self.bytes_max, self.files)?;
+        Ok(())
+    }
+
     /// Writes a line, and before it begins another file if the line does not fit. The file has whole lines: one that a
     /// full disk cuts off is removed again.
     fn write(&mut self, line: &str) -> io::Result<()> {
@@ -159,7 +187,7 @@ impl RotatedFile {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)
+    open_at_once(OpenOptions::new().append(true).create(true).mode(FILE_MODE), path)
 }
 
 fn numbered(path: &Path, number: u32) -> PathBuf {
@@ -234,6 +262,26 @@ mod tests {
             (read("events.log"), read("events.log.1")),
             ("seven\n".into(), "longer than a file\n".into())
         );
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_continued_under_its_name() {
+        let folder = folder("moved");
+        let (path, moved) = (folder.join("events.log"), folder.join("moved.log"));
+        let mut log = RotatedFile::open(&path, 10, 1).expect("it can be made");
+        log.write("before").expect("it can be written");
+        fs::rename(&path, &moved).expect("it is ours");
+        fs::create_dir(&path).expect("the name is free");
+        log.reopen().expect_err("it is a folder");
+        log.write("on").expect("the old file is open");
+        fs::remove_dir(&path).expect("it is empty");
+        fs::write(&path, "others\n").expect("the name is free");
+        log.reopen().expect("it is a file again");
+        assert_eq!(log.bytes, 7, "what others have written counts");
+        log.write("x").expect("it can be written");
+        assert_eq!(fs::read_to_string(&moved).expect("it is there"), "before\non\n");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "others\nx\n");
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 

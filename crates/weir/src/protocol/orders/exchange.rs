@@ -25,7 +25,7 @@ const GATEWAY_ACCOUNTS: u32 = 256;
 pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
     let file = config(arguments)?;
     let listen = arguments.listen.as_deref().or(file.listen.as_deref()).unwrap_or(LISTEN_DEFAULT);
-    let prepared = serve::prepare(&arguments.shared, listen)?;
+    let mut prepared = serve::prepare(&arguments.shared, listen)?;
     prepared.refuse_insecure(arguments.insecure)?;
     let orders = OrdersConfig {
         session: file.session.unwrap_or_else(|| OrdersConfig::new(Vec::new()).session),
@@ -51,6 +51,9 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
         ));
     }
     let log = EventLog::open(&arguments.log)?;
+    if log.reopen_at_signals()? {
+        prepared.reopens_logs();
+    }
     prepared.run_server(|config| {
         let server = exchange::start_recovered(config, orders, recovered, mode)?;
         Ok(running(server, log))

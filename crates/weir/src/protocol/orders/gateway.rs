@@ -43,6 +43,10 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     config.follows_orders = control.is_some();
     let read = arguments.config.is_some().then(|| (listeners.clone(), read_again(arguments.clone())));
     let log = EventLog::open(&arguments.log)?;
+    // With a configuration file, SIGHUP is a reload as well.
+    if log.reopen_at_signals()? && read.is_none() {
+        prepared.reopens_logs();
+    }
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);

@@ -6,7 +6,7 @@ use weir_engine::{Config, Driver, Runtime};
 
 use super::*;
 use crate::{
-    journal::{Journal, JournalConfig, Level, archive, recover},
+    journal::{Journal, JournalConfig, Level, archive, recover_from},
     orders::{accounts_named, records},
 };
 
@@ -66,8 +66,14 @@ impl Journals {
 
     /// Appends messages of these accounts, with their numbers, at these times.
     fn write(&self, worker: u16, messages: &[(&str, u64, u64)]) {
+        self.write_behind(&Checkpoint::default(), worker, messages);
+    }
+
+    /// The same in journals whose first files were archived.
+    fn write_behind(&self, checkpoint: &Checkpoint, worker: u16, messages: &[(&str, u64, u64)]) {
         Runtime::new(&Config::for_test(Driver::Poll)).expect("every kernel has it").block_on(async {
-            let recovered = recover(&self.0, worker, &mut |_, _| Ok(())).expect("it is whole");
+            let recovered = recover_from(&self.0, worker, checkpoint, &mut |_, _| Ok(()));
+            let recovered = recovered.expect("it is whole");
             let config = JournalConfig::new(self.0.clone(), worker, Level::Os);
             let config = JournalConfig { segment_bytes: 4096, ..config };
             let journal = Journal::open(config, &recovered).await.expect("it can be opened");
@@ -213,6 +219,67 @@ fn what_does_not_fit_is_not_used_and_everything_is_read() {
 }
 
 #[test]
+fn a_checkpoint_is_one_of_a_start_without_its_configuration_if_a_start_with_it_uses_it() {
+    let journals = Journals::written("of-start");
+    let found = || checkpoint_of_start(&journals.0, Seen::default);
+    assert!(matches!(found(), Ok(None)));
+    for numbers_go_on in [true, false] {
+        let config = OrdersConfig { numbers_go_on, ..journals.config(2) };
+        let _ = fs::remove_file(CheckpointFile::Latest.path(&journals.0));
+        write_checkpoint(&config, Seen::default, 800).expect("it can be written");
+        let written = Checkpoint::read(&journals.0, CheckpointFile::Latest).expect("it can be read");
+        assert_eq!(found().expect("a start begins there"), written);
+    }
+    let refused = |reason: &str| match found() {
+        Err(Obstacle::State(why)) => assert!(why.contains(reason), "{why}"),
+        other => panic!("{other:?} instead of {reason}"),
+    };
+    let whole = found().expect("it is right").expect("it is there");
+    // The first byte is the version.
+    let other = Checkpoint { state: [&[9_u8][..], &whole.state[1..]].concat(), ..whole.clone() };
+    other.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    refused("another version");
+    whole.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    journals.write(1, &[("C00002", 101, 5)]);
+    refused("its time is before that of a checkpoint");
+    assert_eq!(journals.start(&journals.config(2)).2.records_before, 0, "a start finds the same");
+}
+
+/// Counts records, and can be in no checkpoint from the third one on.
+struct Counting<'c>(&'c std::cell::Cell<u32>);
+
+impl Collector for Counting<'_> {
+    fn take(&mut self, _: &Record<'_>) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn obstacle(&self) -> Option<&'static str> {
+        (self.0.get() >= 3).then_some("three are too many")
+    }
+
+    fn save(&self, _: &mut FieldWriter) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &mut FieldReader<'_>, _: &dyn Fn(u32) -> Option<AccountId>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_can_be_in_no_checkpoint_is_not_read_to_its_end() {
+    let journals = Journals::written("obstacle");
+    let (config, count) = (journals.config(2), std::cell::Cell::new(0));
+    let write = || write_checkpoint(&config, || Counting(&count), UNTIL_THE_END);
+    assert!(matches!(write(), Err(Obstacle::State(reason)) if reason == "three are too many"));
+    assert_eq!(count.replace(0), 3);
+    // It is made under this name.
+    fs::create_dir(journals.0.join("journals.making")).expect("it can be made");
+    assert!(matches!(write(), Err(Obstacle::Checkpoint(_))));
+    assert_eq!(count.get(), 0, "no record is read");
+}
+
+#[test]
 fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint() {
     let journals = Journals::written("base");
     let config = journals.config(2);
@@ -247,6 +314,39 @@ fn archived_files_are_needed_again_by_a_start_that_cannot_use_their_checkpoint()
     }
     let (seen, _, beginning) = journals.start(&other);
     assert_eq!((seen.0.len(), beginning.unused.len()), (200, 2), "everything is read: {beginning:?}");
+}
+
+#[test]
+fn a_base_stands_in_for_a_checkpoint_that_is_older_than_the_archive() {
+    let journals = Journals::written("older");
+    let config = journals.config(2);
+    let whole = journals.whole(&config);
+    let read = |which| Checkpoint::read(&journals.0, which).expect("it can be read").expect("it is there");
+    assert!(journals.checkpoint(990));
+    let older = read(CheckpointFile::Latest);
+    assert!(journals.checkpoint(UNTIL_THE_END));
+    let before: BTreeMap<u16, u64> =
+        older.anchors.iter().map(|(worker, anchor)| (*worker, anchor.at.segment)).collect();
+    let to = Journals::new("older-archive");
+    archive(&journals.0, &to.0, &before, read(CheckpointFile::Latest)).expect("it can be done");
+    // Its last records are still there, and it knows of no archive.
+    older.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    let (seen, accounts, beginning) = journals.start(&config);
+    assert_eq!((&seen, &accounts), (&whole.0, &whole.1));
+    assert_eq!(beginning.records_before, 200, "{beginning:?}");
+    assert!(beginning.unused[0].contains("journals.checkpoint: it is older than"), "{beginning:?}");
+    let refused = checkpoint_of_start(&journals.0, Seen::default).expect_err("a start does not use it");
+    assert!(matches!(refused, Obstacle::State(_)), "{refused}");
+    // The next one continues from the base, and knows the archive.
+    journals.write_behind(&read(CheckpointFile::Base), 0, &[("C00001", 101, 3000)]);
+    assert!(journals.checkpoint(UNTIL_THE_END));
+    assert_eq!(read(CheckpointFile::Latest).archived_before, before);
+    assert_eq!(journals.start(&config).2, Beginning { records_before: 201, unused: Vec::new() });
+    // A file that nothing stands for is missed by its name.
+    older.write(&journals.0, CheckpointFile::Latest).expect("it can be written");
+    fs::remove_file(CheckpointFile::Base.path(&journals.0)).expect("it is ours");
+    let error = recover_at_checkpoint(&config, Seen::default).expect_err("its files are gone").to_string();
+    assert!(error.contains("0000000001.journal is missing, and later segments exist"), "{error}");
 }
 
 #[test]

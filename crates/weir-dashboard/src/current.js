@@ -1,4 +1,4 @@
-// Keeps the table of servers current: takes it from the page's own address, and replaces the cells that changed, so that
+// Keeps a page of figures current: takes them from the page's own address, and replaces the parts that changed, so that
 // focus, selection and open details stay. Without this script the page shows the moment it was loaded.
 "use strict";
 const everyMs = 2000;
@@ -6,9 +6,26 @@ const lost = document.getElementById("lost");
 const pause = document.getElementById("pause");
 const hasFocus = (element) => element.contains(document.activeElement);
 
-// Replaces a content that differs, unless the reader is in it.
+// An element without its content. A reader opens and closes details.
+function head(element) {
+  const own = element.cloneNode();
+  own.removeAttribute("open");
+  return own;
+}
+
+const textOf = (element) =>
+  [...element.childNodes].map((node) => (node.nodeType === Node.TEXT_NODE ? node.data : "\0")).join("");
+
+// Replaces what differs, in the smallest parts that both have, except a part in which the reader is.
 function renew(own, now) {
-  if (own.innerHTML !== now.innerHTML && !hasFocus(own)) own.innerHTML = now.innerHTML;
+  const [ours, theirs] = [own, now].map((of) => [...of.children]);
+  const isAlike = (element, place) => head(element).isEqualNode(head(theirs[place]));
+  const hasSameParts = ours.length > 0 && ours.length === theirs.length && textOf(own) === textOf(now);
+  if (hasSameParts && ours.every(isAlike)) {
+    ours.forEach((element, place) => renew(element, theirs[place]));
+  } else if (own.innerHTML !== now.innerHTML && !hasFocus(own)) {
+    own.innerHTML = now.innerHTML;
+  }
 }
 
 // Gives the rows the order of the new ones. Moving a row takes its focus, so others move around the one that has it.
@@ -34,9 +51,7 @@ function renewRows(body, now) {
   arrange(body, rows);
 }
 
-function show(text) {
-  const page = new DOMParser().parseFromString(text, "text/html");
-  const [own, now] = [document, page].map((of) => of.getElementById("servers"));
+function renewServers(own, now) {
   const [body, rows] = [own, now].map((of) => of.querySelector("tbody"));
   const [alerts, alertsNow] = [own, now].map((of) => of.querySelector(".alerts"));
   if (body && rows && !alerts === !alertsNow) {
@@ -45,7 +60,15 @@ function show(text) {
   } else {
     renew(own, now);
   }
-  renew(document.getElementById("threads"), page.getElementById("threads"));
+}
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const parts = [["servers", renewServers], ["threads", renew], ["process", renew]];
+  for (const [id, take] of parts) {
+    const [own, now] = [document, page].map((of) => of.getElementById(id));
+    if (own && now) take(own, now);
+  }
 }
 
 async function look() {
