@@ -334,7 +334,8 @@ pub struct Limits {
     pub input_high_water_bytes: usize,
     /// Bytes that one connection may receive, and send, in one turn before other connections are served.
     pub turn_bytes_max: usize,
-    /// How long a dropped connection may take to send its queue.
+    /// How long a dropped connection may take to send its queue. A TCP peer sees a reset if bytes are left then, or
+    /// when the runtime ends; the peer of a Unix socket sees the end of the stream.
     pub linger: Duration,
     /// Wake-ups and calls from other threads that may wait for one runtime.
     pub remote_queue_max: usize,

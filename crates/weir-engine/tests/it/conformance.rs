@@ -181,6 +181,8 @@ conformance! {
     "32b" a_closed_connection_has_ended_when_the_program_goes_on = cases::ending::closed, Here, 20,
         except SIM: NO_DESCRIPTORS,
         except SQPOLL: LATER;
+    "32c" a_stream_that_the_end_of_the_runtime_cuts_does_not_look_whole = cases::ending::cut, Here, 20,
+        except SIM: NO_DESCRIPTORS;
     "33" what_destructors_spawn_ends_with_the_runtime = cases::ending::spawned_by_destructors, Here, 20,
         except BLOCKING: NO_TASKS;
     "34" a_waker_that_owns_a_connection_may_go_while_another_waits = cases::wakers::replaced, Here, 30;

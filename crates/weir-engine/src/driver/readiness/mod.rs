@@ -455,7 +455,19 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.parts.counters.setup_calls.increment();
         self.kernel.peer_address(&socket.descriptor)
     }
+
     fn virtual_now(&self) -> Option<Instant> {
         self.kernel.virtual_now()
+    }
+}
+
+impl<B, K: Kernel> Drop for Readiness<B, K> {
+    /// No turn follows any more: output that is left is lost.
+    fn drop(&mut self) {
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.lose_output(&self.kernel, &self.parts.counters);
+            }
+        }
     }
 }

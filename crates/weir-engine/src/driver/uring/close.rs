@@ -122,6 +122,7 @@ impl Uring {
                 socket.connection.close();
                 socket.connection.break_off(Errno::CANCELED);
                 socket.inbound = Inbound::default();
+                socket.lose_idle_output(&self.parts.counters);
             }
             self.finish_closing(id);
         }
