@@ -36,6 +36,7 @@ impl Case {
 const BLOCKING: Group = |subject| subject.name == "blocking";
 const SIM: Group = Subject::is_sim;
 const NOT_URING: Group = |subject| !subject.is_uring();
+const NOT_EPOLL: Group = |subject| !subject.is_epoll();
 const ONE_RECEIVE_A_CALL: Group = |subject| !subject.is_multishot();
 const SQPOLL: Group = |subject| subject.name == "uring_sqpoll";
 
@@ -151,6 +152,8 @@ conformance! {
         except SIM: "virtual time ends when nobody inside waits for it: no other thread can wake it";
     "21" a_sandbox_without_io_uring_is_named_or_avoided = cases::start::sandbox, OwnProcess, 0,
         except SIM: "it starts nothing in the kernel";
+    "21b" a_sandbox_without_precise_waits_stops_no_timer = cases::start::without_precise_waits, Here, 20,
+        except NOT_EPOLL: "it does not wait with epoll";
     "22" each_kernel_feature_can_be_missing_alone = cases::start::masked_one_by_one, Here, 20,
         except NOT_URING: "its features are masked one by one, on io_uring";
     "23" a_flood_does_not_starve_the_others = cases::fairness::flood, Here, 120;
