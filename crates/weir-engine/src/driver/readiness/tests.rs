@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
@@ -256,6 +257,32 @@ fn a_flood_of_connections_lets_tasks_run() {
             streams.len()
         });
         assert!(accepted <= 70, "{accepted} connections before the first task ran: {config:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_nobody_accepts_causes_no_turns() {
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let address = socket.local_addr().expect("it is bound");
+            let listener = Listener::from_descriptor(socket.into()).expect("there is room");
+            // The first accept finds nothing: from then on the listener is watched.
+            assert!(timeout(Duration::ZERO, listener.accept()).await.is_err());
+            let _peer = TcpStream::connect(address).expect("the kernel holds it ready");
+            let before = counters.snapshot().turns;
+            sleep(Duration::from_millis(30)).await;
+            let turns = counters.snapshot().turns - before;
+            timeout(Duration::from_secs(5), listener.accept()).await.expect("soon").expect("it is there");
+            // The listener is watched again.
+            assert!(timeout(Duration::ZERO, listener.accept()).await.is_err());
+            let _peer = TcpStream::connect(address).expect("the kernel holds it ready");
+            timeout(Duration::from_secs(5), listener.accept()).await.expect("soon").expect("it is there");
+            turns
+        });
+        assert!(turns < 10, "{turns} turns while nobody accepts: {config:?}");
     }
 }
 

@@ -51,13 +51,33 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if ended && (socket.send.queue.is_empty() || socket.send.dirty) {
             // Errors are reported regardless of the interest: stop watching until a task asks, or until a retried
             // send finds no room.
+            return self.stop_watching(id);
+        }
+        let wanted = Interest { read: false, ..socket.interest };
+        self.narrow(id, wanted);
+    }
+
+    /// Removes directions from the interest. Watching ends if the kernel refuses the change, as it does for an
+    /// exclusive watch: otherwise a level-triggered call would report the same event again and again.
+    pub(super) fn narrow(&mut self, id: SlotId, wanted: Interest) {
+        if self.watch(id, wanted).is_err() {
+            self.stop_watching(id);
+            if wanted != Interest::default() {
+                // The socket stores a failure.
+                let _ = self.watch_or_fail(id, wanted.read, wanted.write);
+            }
+        }
+    }
+
+    /// Stops watching a socket that stays open.
+    fn stop_watching(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get_mut(id)
+            && socket.watched
+        {
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
             socket.watched = false;
             socket.interest = Interest::default();
-            return;
         }
-        let wanted = Interest { read: false, ..socket.interest };
-        let _ = self.watch(id, wanted);
     }
 }
 
