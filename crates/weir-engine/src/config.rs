@@ -253,7 +253,9 @@ impl KernelMask {
 pub struct EpollOptions {
     /// Edge-triggered, registered once for both directions; otherwise level-triggered.
     pub edge: bool,
-    /// Read until the kernel returns `EAGAIN` instead of treating a short read as drained.
+    /// Read until the kernel returns `EAGAIN` instead of treating a short read as drained. Edge-triggered, a Unix
+    /// socket needs it if peers pass descriptors: a receive stops behind the bytes that carry one, and the bytes that
+    /// follow are otherwise received only when more arrive.
     pub drain_to_eagain: bool,
     /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and the
     /// whole runtime waits meanwhile. Some servers do this; the option is an experiment. A peer that does not read

@@ -95,6 +95,8 @@ conformance! {
     "2b" what_finds_no_room_at_once_is_not_queued = cases::streams::without_waiting, Here, 20;
     "3" pipelined_requests_are_answered_in_order = cases::streams::pipelined_requests, Here, 20;
     "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
+    "3c" what_follows_urgent_data_is_received = cases::streams::urgent, Here, 20,
+        except SIM: NO_DESCRIPTORS;
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
     "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
     "A14c" the_address_of_the_other_end_is_known = cases::streams::other_end, Here, 20;

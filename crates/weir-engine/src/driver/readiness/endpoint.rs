@@ -26,7 +26,7 @@ pub(super) struct Socket<D> {
     /// Registered with the backend.
     pub(super) watched: bool,
     pub(super) interest: Interest,
-    /// The peer's end or an error was reported: keep reading until the kernel shows it.
+    /// The peer's end, urgent data or an error was reported: keep reading until the kernel has nothing more.
     pub(super) ended: bool,
     pub(super) connection: Connection,
     pub(super) receive_waiter: Option<Waker>,

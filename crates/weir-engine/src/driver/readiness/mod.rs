@@ -2,9 +2,9 @@
 //! kernel returns `EAGAIN`.
 //!
 //! Receives read when the handler asks, into the buffer that was returned last and is therefore still in the cache. A
-//! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel
-//! reports a later arrival again; a reported end of stream keeps the socket readable). Output is written when the
-//! task yields, all queued chunks in one call.
+//! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN`: the kernel
+//! reports a later arrival again. After a reported end of stream, or urgent data, reads continue until `EAGAIN`. Output
+//! is written when the task yields, all queued chunks in one call.
 //!
 //! Files are always ready, so readiness cannot show whether a call would block. Bytes in the page cache are read at
 //! once. Helper threads do everything else; the wake-up descriptor announces their answers.
