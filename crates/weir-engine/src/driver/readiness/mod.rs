@@ -260,6 +260,9 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
+        if let Some(error) = socket.connection.error() {
+            return Poll::Ready(Err(error.into()));
+        }
         if !socket.connection.has_room() {
             self.parts.departed.wait(&mut socket.send.waiter, waker);
             return match self.watch_or_fail(stream, false, true) {

@@ -26,16 +26,11 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         Ok(())
     }
 
-    /// Adds a direction to the interest.
-    fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
+    /// Adds a direction to the interest. If watching fails, the connection fails.
+    pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
         let Some(socket) = self.sockets.get(id) else { return Err(error::gone()) };
         let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
-        self.watch(id, wanted)
-    }
-
-    /// If watching fails, the connection fails.
-    pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
-        self.watch_also(id, read, write).inspect_err(|_| {
+        self.watch(id, wanted).inspect_err(|_| {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.fail(Errno::NOMEM, &self.kernel, &self.parts);
             }
