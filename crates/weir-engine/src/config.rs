@@ -253,7 +253,9 @@ impl KernelMask {
 pub struct EpollOptions {
     /// Edge-triggered, registered once for both directions; otherwise level-triggered.
     pub edge: bool,
-    /// Read until the kernel returns `EAGAIN` instead of treating a short read as drained.
+    /// Read until the kernel returns `EAGAIN` instead of treating a short read as drained. Edge-triggered, a Unix
+    /// socket needs it if peers pass descriptors: a receive stops behind the bytes that carry one, and the bytes that
+    /// follow are otherwise received only when more arrive.
     pub drain_to_eagain: bool,
     /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and the
     /// whole runtime waits meanwhile. Some servers do this; the option is an experiment. A peer that does not read
@@ -334,7 +336,8 @@ pub struct Limits {
     pub input_high_water_bytes: usize,
     /// Bytes that one connection may receive, and send, in one turn before other connections are served.
     pub turn_bytes_max: usize,
-    /// How long a dropped connection may take to send its queue.
+    /// How long a dropped connection may take to send its queue. A TCP peer sees a reset if bytes are left then, or
+    /// when the runtime ends; the peer of a Unix socket sees the end of the stream.
     pub linger: Duration,
     /// Wake-ups and calls from other threads that may wait for one runtime.
     pub remote_queue_max: usize,

@@ -103,17 +103,14 @@ impl<T> TimerWheel<T> {
         Self::with_max(now_ns, TIMERS_MAX)
     }
 
-    /// An empty wheel that starts at `now_ns` and holds at most `timers_max` timers.
-    ///
-    /// # Panics
-    /// If `timers_max` is `u32::MAX`, which marks the end of a list.
+    /// An empty wheel that starts at `now_ns` and holds at most `timers_max` timers; never more than `u32::MAX - 1`,
+    /// because `u32::MAX` marks the end of a list.
     pub fn with_max(now_ns: u64, timers_max: u32) -> Self {
-        assert!(timers_max < NONE, "timers_max must be below u32::MAX");
         Self {
             entries: Vec::new(),
             free_head: NONE,
             timers: 0,
-            timers_max,
+            timers_max: timers_max.min(NONE - 1),
             tick: now_ns / TICK_NS,
             now_ns,
             occupied: [0; LEVELS],

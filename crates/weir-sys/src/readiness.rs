@@ -85,7 +85,8 @@ fn epoll_change(
 }
 
 /// Waits for events; `None` waits without a limit. Returns how many of `buffer` were filled. A limit is exact to the
-/// nanosecond if the kernel has `epoll_pwait2` (5.11), and is otherwise rounded up to milliseconds.
+/// nanosecond if the kernel has `epoll_pwait2` (5.11), and is otherwise rounded up to milliseconds. A sandbox without
+/// that call answers `EPERM` or `ENOSYS`; the call itself never fails with either.
 pub fn epoll_wait(
     epoll: BorrowedFd<'_>,
     buffer: &mut [EpollEvent],
@@ -107,7 +108,7 @@ pub fn epoll_wait(
             size_of::<u64>(),
         )
     };
-    if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+    if result < 0 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
         return epoll_wait_milliseconds(epoll, buffer, timeout);
     }
     events(result as libc::c_int)

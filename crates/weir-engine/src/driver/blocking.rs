@@ -428,6 +428,11 @@ impl Blocking {
 impl Socket {
     fn fail(&mut self, error: Errno, counters: &Counters) {
         self.connection.fail(error);
+        self.lose_output(counters);
+    }
+
+    /// Gives up what is queued. If that is anything, the next close is a reset.
+    fn lose_output(&mut self, counters: &Counters) {
         if !self.send.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd(), counters);
             self.send.queue.clear();
@@ -743,9 +748,14 @@ impl Drop for Blocking {
         while let Some(deadline) = self.deadline().filter(|_| !self.lingering.is_empty()) {
             self.retry_at = self.retry_at.filter(|at| *at > monotonic());
             if self.idle(Some(deadline.since(monotonic()))).is_err() {
-                return;
+                break;
             }
             self.settle();
+        }
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.lose_output(&self.parts.counters);
+            }
         }
     }
 }

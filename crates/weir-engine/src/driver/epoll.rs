@@ -21,6 +21,7 @@ const EVENTS_MAX: usize = 512;
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
+const URGENT: u32 = libc::EPOLLPRI as u32;
 const PEER_CLOSED: u32 = libc::EPOLLRDHUP as u32;
 const ENDED: u32 = (libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
@@ -44,7 +45,7 @@ impl Epoll {
 
     fn mask(&self, interest: Interest) -> u32 {
         if self.options.edge {
-            return IN | OUT | PEER_CLOSED | EDGE;
+            return IN | OUT | URGENT | PEER_CLOSED | EDGE;
         }
         let read = if interest.read { IN | PEER_CLOSED } else { 0 };
         read | if interest.write { OUT } else { 0 }
@@ -94,7 +95,7 @@ impl Backend<Linux> for Epoll {
             token: event.u64,
             readable: event.events & IN != 0,
             writable: event.events & OUT != 0,
-            ended: event.events & ENDED != 0,
+            ended: event.events & (ENDED | URGENT) != 0,
         }));
         Ok(())
     }

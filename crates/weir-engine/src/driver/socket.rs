@@ -274,7 +274,7 @@ pub(crate) fn is_over(error: Errno) -> bool {
 /// Makes the next close a reset: the peer must not take a truncated stream for a complete one.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>, counters: &Counters) {
     counters.setup_calls.increment();
-    // Unix sockets have no such option and need none.
+    // Unix sockets ignore the option: a cut stream looks whole to the peer of one.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 

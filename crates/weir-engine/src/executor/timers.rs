@@ -93,6 +93,14 @@ mod tests {
     }
 
     #[test]
+    fn any_number_is_a_maximum_of_timers() {
+        let mut config = Config::for_test(Driver::Poll);
+        config.limits.timers_max = usize::MAX;
+        let executor = Executor::start(&config, Driver::Poll).expect("poll runs everywhere");
+        executor.block_on(sleep(Duration::from_millis(1)));
+    }
+
+    #[test]
     fn a_waker_that_owns_a_timer_may_be_replaced_at_another() {
         const MINUTE: Duration = Duration::from_secs(60);
         let executor = Executor::start(&Config::for_test(Driver::Poll), Driver::Poll);

@@ -200,7 +200,8 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Self::send`]; `InvalidInput` for a part that no file can have. A file that ends before `length` bytes ends
-    /// the connection with `UnexpectedEof`, which the peer sees as a reset.
+    /// the connection with `UnexpectedEof`, which a TCP peer sees as a reset. A Unix socket has no reset: its peer sees
+    /// the end of the stream.
     pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
         self.send(file.part(offset, length)?).await
     }

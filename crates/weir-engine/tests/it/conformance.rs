@@ -36,6 +36,7 @@ impl Case {
 const BLOCKING: Group = |subject| subject.name == "blocking";
 const SIM: Group = Subject::is_sim;
 const NOT_URING: Group = |subject| !subject.is_uring();
+const NOT_EPOLL: Group = |subject| !subject.is_epoll();
 const ONE_RECEIVE_A_CALL: Group = |subject| !subject.is_multishot();
 const SQPOLL: Group = |subject| subject.name == "uring_sqpoll";
 
@@ -94,6 +95,8 @@ conformance! {
     "2b" what_finds_no_room_at_once_is_not_queued = cases::streams::without_waiting, Here, 20;
     "3" pipelined_requests_are_answered_in_order = cases::streams::pipelined_requests, Here, 20;
     "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
+    "3c" what_follows_urgent_data_is_received = cases::streams::urgent, Here, 20,
+        except SIM: NO_DESCRIPTORS;
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
     "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
     "A14c" the_address_of_the_other_end_is_known = cases::streams::other_end, Here, 20;
@@ -151,6 +154,8 @@ conformance! {
         except SIM: "virtual time ends when nobody inside waits for it: no other thread can wake it";
     "21" a_sandbox_without_io_uring_is_named_or_avoided = cases::start::sandbox, OwnProcess, 0,
         except SIM: "it starts nothing in the kernel";
+    "21b" a_sandbox_without_precise_waits_stops_no_timer = cases::start::without_precise_waits, Here, 20,
+        except NOT_EPOLL: "it does not wait with epoll";
     "22" each_kernel_feature_can_be_missing_alone = cases::start::masked_one_by_one, Here, 20,
         except NOT_URING: "its features are masked one by one, on io_uring";
     "23" a_flood_does_not_starve_the_others = cases::fairness::flood, Here, 120;
@@ -181,6 +186,8 @@ conformance! {
     "32b" a_closed_connection_has_ended_when_the_program_goes_on = cases::ending::closed, Here, 20,
         except SIM: NO_DESCRIPTORS,
         except SQPOLL: LATER;
+    "32c" a_stream_that_the_end_of_the_runtime_cuts_does_not_look_whole = cases::ending::cut, Here, 20,
+        except SIM: NO_DESCRIPTORS;
     "33" what_destructors_spawn_ends_with_the_runtime = cases::ending::spawned_by_destructors, Here, 20,
         except BLOCKING: NO_TASKS;
     "34" a_waker_that_owns_a_connection_may_go_while_another_waits = cases::wakers::replaced, Here, 30;

@@ -1,4 +1,4 @@
-//! Kernel functions that the cases need besides sockets: signals to one thread, a sandbox without io_uring,
+//! Kernel functions that the cases need besides sockets: signals to one thread, a sandbox without a system call,
 //! descriptor limits, the process's memory. The only file of these tests with unsafe code.
 
 use std::{fs, io, sync::Once};
@@ -36,9 +36,9 @@ pub fn signal_thread(thread: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) == 0 }
 }
 
-/// Makes `io_uring_setup` fail with `error` in this thread and those it starts, as a container's sandbox does. It
-/// cannot be undone: use it only in a separate process.
-pub fn deny_io_uring(error: i32) {
+/// Makes the system call `number` fail with `error` in this thread and those it starts, as a container's sandbox does.
+/// It cannot be undone: use it only in a separate thread or process.
+pub fn deny(number: libc::c_long, error: i32) {
     let instruction = |code: u32, jump_true: u8, jump_false: u8, value: u32| libc::sock_filter {
         code: code as u16,
         jt: jump_true,
@@ -48,7 +48,7 @@ pub fn deny_io_uring(error: i32) {
     // The system call's number is the first word of the filter's input.
     let mut filter = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_io_uring_setup as u32),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];

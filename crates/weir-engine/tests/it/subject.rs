@@ -130,6 +130,10 @@ impl Subject {
         self.driver == Driver::Uring
     }
 
+    pub fn is_epoll(&self) -> bool {
+        self.driver == Driver::Epoll
+    }
+
     /// Epoll, poll and select.
     pub fn is_readiness(&self) -> bool {
         matches!(self.driver, Driver::Epoll | Driver::Poll | Driver::Select)

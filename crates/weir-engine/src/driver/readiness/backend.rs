@@ -18,7 +18,8 @@ pub(crate) struct Ready {
     pub(crate) token: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// The peer has ended its direction, or the socket has failed: a short read does not mean drained.
+    /// The peer has ended its direction or sent urgent data, or the socket has failed: a short read does not mean
+    /// drained. A receive stops before the urgent byte, whatever follows it.
     pub(crate) ended: bool,
 }
 

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::{Interest, Kernel};
 use crate::{
+    counters::Counters,
     driver::{connection::Connection, contract::DriverParts, send_state::SendState},
     pool::SizeChoice,
     wakers::Departed,
@@ -25,7 +26,7 @@ pub(super) struct Socket<D> {
     /// Registered with the backend.
     pub(super) watched: bool,
     pub(super) interest: Interest,
-    /// The peer's end or an error was reported: keep reading until the kernel shows it.
+    /// The peer's end, urgent data or an error was reported: keep reading until the kernel has nothing more.
     pub(super) ended: bool,
     pub(super) connection: Connection,
     pub(super) receive_waiter: Option<Waker>,
@@ -60,12 +61,17 @@ impl<D> Socket<D> {
 
     pub(super) fn fail(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) {
         self.connection.fail(error);
-        if !self.send.queue.is_empty() {
-            kernel.reset_on_close(&self.descriptor, &parts.counters);
-            self.send.queue.clear();
-        }
+        self.lose_output(kernel, &parts.counters);
         self.wake_receiver(&parts.departed);
         self.send.wake(&parts.departed);
+    }
+
+    /// Gives up what is queued. If that is anything, the next close is a reset.
+    pub(super) fn lose_output(&mut self, kernel: &impl Kernel<Socket = D>, counters: &Counters) {
+        if !self.send.queue.is_empty() {
+            kernel.reset_on_close(&self.descriptor, counters);
+            self.send.queue.clear();
+        }
     }
 
     pub(super) fn wake_receiver(&mut self, departed: &Departed) {

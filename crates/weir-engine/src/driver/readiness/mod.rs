@@ -2,9 +2,9 @@
 //! kernel returns `EAGAIN`.
 //!
 //! Receives read when the handler asks, into the buffer that was returned last and is therefore still in the cache. A
-//! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel
-//! reports a later arrival again; a reported end of stream keeps the socket readable). Output is written when the
-//! task yields, all queued chunks in one call.
+//! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN`: the kernel
+//! reports a later arrival again. After a reported end of stream, or urgent data, reads continue until `EAGAIN`. Output
+//! is written when the task yields, all queued chunks in one call.
 //!
 //! Files are always ready, so readiness cannot show whether a call would block. Bytes in the page cache are read at
 //! once. Helper threads do everything else; the wake-up descriptor announces their answers.
@@ -260,6 +260,9 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(error::gone())) };
+        if let Some(error) = socket.connection.error() {
+            return Poll::Ready(Err(error.into()));
+        }
         if !socket.connection.has_room() {
             self.parts.departed.wait(&mut socket.send.waiter, waker);
             return match self.watch_or_fail(stream, false, true) {
@@ -455,7 +458,19 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.parts.counters.setup_calls.increment();
         self.kernel.peer_address(&socket.descriptor)
     }
+
     fn virtual_now(&self) -> Option<Instant> {
         self.kernel.virtual_now()
+    }
+}
+
+impl<B, K: Kernel> Drop for Readiness<B, K> {
+    /// No turn follows any more: output that is left is lost.
+    fn drop(&mut self) {
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.lose_output(&self.kernel, &self.parts.counters);
+            }
+        }
     }
 }

@@ -109,7 +109,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let Some(socket) = self.sockets.get(id) else { return };
         if socket.interest.write && !self.backend.is_edge_triggered() {
             let wanted = Interest { write: false, ..socket.interest };
-            let _ = self.watch(id, wanted);
+            self.narrow(id, wanted);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
@@ -10,6 +11,7 @@ use std::{
     process::Command,
     rc::Rc,
     sync::Arc,
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -260,13 +262,56 @@ fn a_flood_of_connections_lets_tasks_run() {
 }
 
 #[test]
+fn a_connection_that_nobody_accepts_causes_no_turns() {
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let address = socket.local_addr().expect("it is bound");
+            let listener = Listener::from_descriptor(socket.into()).expect("there is room");
+            // The first accept finds nothing: from then on the listener is watched.
+            assert!(timeout(Duration::ZERO, listener.accept()).await.is_err());
+            let _peer = TcpStream::connect(address).expect("the kernel holds it ready");
+            let before = counters.snapshot().turns;
+            sleep(Duration::from_millis(30)).await;
+            let turns = counters.snapshot().turns - before;
+            timeout(Duration::from_secs(5), listener.accept()).await.expect("soon").expect("it is there");
+            // The listener is watched again.
+            assert!(timeout(Duration::ZERO, listener.accept()).await.is_err());
+            let _peer = TcpStream::connect(address).expect("the kernel holds it ready");
+            timeout(Duration::from_secs(5), listener.accept()).await.expect("soon").expect("it is there");
+            turns
+        });
+        assert!(turns < 10, "{turns} turns while nobody accepts: {config:?}");
+    }
+}
+
+/// A driver whose turns a test takes itself.
+fn epoll(config: &Config) -> Readiness<Epoll, Linux> {
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+    let parts = DriverParts::new(config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
+    let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
+    Readiness::new(backend, Linux, parts).expect("a fresh epoll has room")
+}
+
+#[test]
+fn a_connect_in_progress_ends_when_all_connections_are_aborted() {
+    let mut driver = epoll(&Config::for_test(Driver::Epoll));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = Address::Tcp(listener.local_addr().expect("it is bound"));
+    let id = driver.connect(&address, None).expect("there is room");
+    assert!(driver.poll_connect(id, Waker::noop()).is_pending(), "no turn has reported it");
+    driver.abort_all();
+    let Poll::Ready(Err(error)) = driver.poll_connect(id, Waker::noop()) else { panic!("it has failed") };
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+}
+
+#[test]
 fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     let mut config = Config::for_test(Driver::Epoll);
     config.limits.turn_bytes_max = 8 << 10;
-    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
-    let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
-    let mut driver = Readiness::new(backend, Linux, parts).expect("a fresh epoll has room");
+    let mut driver = epoll(&config);
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
     let ours_too = ours.try_clone().expect("a descriptor");
     let id = driver.adopt_stream(ours.into()).expect("there is room");

@@ -26,16 +26,11 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         Ok(())
     }
 
-    /// Adds a direction to the interest.
-    fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
+    /// Adds a direction to the interest. If watching fails, the connection fails.
+    pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
         let Some(socket) = self.sockets.get(id) else { return Err(error::gone()) };
         let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
-        self.watch(id, wanted)
-    }
-
-    /// If watching fails, the connection fails.
-    pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
-        self.watch_also(id, read, write).inspect_err(|_| {
+        self.watch(id, wanted).inspect_err(|_| {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.fail(Errno::NOMEM, &self.kernel, &self.parts);
             }
@@ -51,13 +46,33 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         if ended && (socket.send.queue.is_empty() || socket.send.dirty) {
             // Errors are reported regardless of the interest: stop watching until a task asks, or until a retried
             // send finds no room.
+            return self.stop_watching(id);
+        }
+        let wanted = Interest { read: false, ..socket.interest };
+        self.narrow(id, wanted);
+    }
+
+    /// Removes directions from the interest. Watching ends if the kernel refuses the change, as it does for an
+    /// exclusive watch: otherwise a level-triggered call would report the same event again and again.
+    pub(super) fn narrow(&mut self, id: SlotId, wanted: Interest) {
+        if self.watch(id, wanted).is_err() {
+            self.stop_watching(id);
+            if wanted != Interest::default() {
+                // The socket stores a failure.
+                let _ = self.watch_or_fail(id, wanted.read, wanted.write);
+            }
+        }
+    }
+
+    /// Stops watching a socket that stays open.
+    fn stop_watching(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get_mut(id)
+            && socket.watched
+        {
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
             socket.watched = false;
             socket.interest = Interest::default();
-            return;
         }
-        let wanted = Interest { read: false, ..socket.interest };
-        let _ = self.watch(id, wanted);
     }
 }
 

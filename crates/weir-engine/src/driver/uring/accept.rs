@@ -95,11 +95,8 @@ impl Uring {
                 accepted.push_back(descriptor);
             }
             socket.wake_receiver(&self.parts.departed);
-            if more
-                && (socket.accepted() >= ACCEPTED_MAX || !self.accepts_in_bursts)
-                && socket.connection.stop_receive().is_some()
-            {
-                self.cancel(Kind::Accept, id);
+            if more && (socket.accepted() >= ACCEPTED_MAX || !self.accepts_in_bursts) {
+                self.stop_receive(id);
             } else if !more {
                 if self.accept_multishot && self.accepts_in_bursts {
                     self.parts.counters.rearms.increment();

@@ -5,7 +5,7 @@ use std::{os::fd::AsFd, time::Duration};
 
 use rustix::io::Errno;
 
-use super::{Inbound, Kind, Receiving, Sending, SocketKind, TEARDOWN, Uring, has_input};
+use super::{Inbound, Kind, Sending, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     clock::{Instant, monotonic},
     driver::{connection::Step, contract::DriverOps, socket},
@@ -19,12 +19,8 @@ impl Uring {
         socket.connection.cancel();
         let sending = socket.connection.sending();
         match socket.kind {
-            SocketKind::Listener(_) if socket.connection.receiving() == Receiving::Polling => {
-                self.cancel(Kind::Readable, id)
-            }
-            SocketKind::Listener(_) => self.cancel(Kind::Accept, id),
             SocketKind::Connecting(_) => self.cancel(Kind::Connect, id),
-            SocketKind::Stream => self.stop_receive(id),
+            SocketKind::Listener(_) | SocketKind::Stream => self.stop_receive(id),
         }
         match sending {
             Sending::Idle | Sending::Stalled => {}
@@ -122,6 +118,7 @@ impl Uring {
                 socket.connection.close();
                 socket.connection.break_off(Errno::CANCELED);
                 socket.inbound = Inbound::default();
+                socket.lose_idle_output(&self.parts.counters);
             }
             self.finish_closing(id);
         }

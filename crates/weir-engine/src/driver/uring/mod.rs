@@ -171,14 +171,24 @@ impl Socket {
 
     fn fail(&mut self, error: Errno, parts: &DriverParts) {
         self.connection.fail(error);
-        if !self.send.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd(), &parts.counters);
-        }
-        if matches!(self.connection.sending(), Sending::Idle | Sending::Stalled) {
-            self.send.queue.clear();
-        }
+        self.lose_idle_output(&parts.counters);
         self.wake_receiver(&parts.departed);
         self.send.wake(&parts.departed);
+    }
+
+    /// Gives up what is queued; no send may be in flight. If that is anything, the next close is a reset.
+    fn lose_output(&mut self, counters: &Counters) {
+        if !self.send.queue.is_empty() {
+            socket::reset_on_close(self.descriptor.as_fd(), counters);
+            self.send.queue.clear();
+        }
+    }
+
+    /// As [`Self::lose_output`], unless an operation is in flight: its completion shows what is left.
+    fn lose_idle_output(&mut self, counters: &Counters) {
+        if matches!(self.connection.sending(), Sending::Idle | Sending::Stalled) {
+            self.lose_output(counters);
+        }
     }
 
     #[inline]

@@ -112,10 +112,12 @@ impl Uring {
         self.after_receive(id, false);
     }
 
-    /// Asks the kernel to end a receive that is in flight.
+    /// Asks the kernel to end a receive, or an accept, that is in flight.
     pub(super) fn stop_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
+        let is_listener = matches!(socket.kind, SocketKind::Listener(_));
         match socket.connection.stop_receive() {
+            Some(Receiving::Armed(_)) if is_listener => self.cancel(Kind::Accept, id),
             Some(Receiving::Armed(class)) => self.cancel(Kind::Receive(class), id),
             Some(_) => self.cancel(Kind::Readable, id),
             None => {}

@@ -25,7 +25,9 @@ use crate::{
     driver::error,
 };
 
-/// Represents no limit for a wait that has a minimum: without a limit, the kernel gives up at the minimum.
+/// The longest limit of a wait; the next turn waits again. The kernel adds a limit to its clock, and a sum beyond
+/// `i64` nanoseconds lies in the past. A wait that has a minimum needs a limit: otherwise the kernel gives up at the
+/// minimum.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// One completion, copied out of the ring.
@@ -267,6 +269,7 @@ impl Ring {
     /// A sleep: until the first completion; with a minimum wait until each connection may have produced one, or until
     /// the minimum is over and there is one. An earlier limit ends it.
     fn sleep(&self, limit: Option<Duration>, connections: u64) -> EnterWait {
+        let limit = limit.map(|limit| limit.min(LONG));
         if self.minimum_wait.is_zero() || connections < 2 {
             return EnterWait { completions: 1, limit, minimum: Duration::ZERO };
         }

@@ -236,7 +236,7 @@ impl Uring {
             }
         }
         if socket.connection.error().is_some() {
-            socket.send.queue.clear();
+            socket.lose_output(&self.parts.counters);
             return self.after_send(id);
         }
         self.submit_send(id);
@@ -321,7 +321,7 @@ impl Socket {
             }
         }
         if self.connection.error().is_some() {
-            self.send.queue.clear();
+            self.lose_output(counters);
         }
         self.send.wake_if_low(low_water_bytes, &parts.departed);
         if !self.send.queue.is_empty() {

@@ -23,53 +23,21 @@ pub(super) struct SetupFlags {
     pub(super) no_sqarray: bool,
 }
 
-/// Newest first; each set works on older kernels than the one before: 6.6, 6.1, 6.0, 5.19, 5.18, 5.11.
-const NEWEST_FIRST: [SetupFlags; 6] = [
-    SetupFlags {
-        single_issuer: true,
-        defer_taskrun: true,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: true,
-    },
-    SetupFlags {
-        single_issuer: true,
-        defer_taskrun: true,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    SetupFlags {
-        single_issuer: true,
-        defer_taskrun: false,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    SetupFlags {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: true,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    SetupFlags {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: false,
-        submit_all: true,
-        no_sqarray: false,
-    },
-    SetupFlags {
-        single_issuer: false,
-        defer_taskrun: false,
-        cooperative: false,
-        submit_all: false,
-        no_sqarray: false,
-    },
-];
+/// The newest set of flags. Its kernels, from set 0 on: 5.11, 5.18, 5.19, 6.0, 6.1, 6.6.
+const NEWEST: u8 = 5;
 
 impl SetupFlags {
+    /// The set with this number; each one works on older kernels than the next.
+    const fn of(set: u8) -> Self {
+        Self {
+            submit_all: set >= 1,
+            cooperative: set >= 2,
+            single_issuer: set >= 3,
+            defer_taskrun: set >= 4,
+            no_sqarray: set >= 5,
+        }
+    }
+
     /// The flags without those that the options switch off.
     fn without(self, options: &UringOptions, masked: KernelMask) -> Self {
         Self {
@@ -120,8 +88,8 @@ pub(super) fn set_up(options: &UringOptions, masked: KernelMask) -> io::Result<(
     if options.poll_idle_ms.is_some() && masked.hides(KernelFeature::SubmissionPolling) {
         return Err(missing());
     }
-    for flags in NEWEST_FIRST {
-        let flags = flags.without(options, masked);
+    for set in (0..=NEWEST).rev() {
+        let flags = SetupFlags::of(set).without(options, masked);
         match flags.build(entries, options.poll_idle_ms) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             // Is it the option, or io_uring?

@@ -244,6 +244,30 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
 }
 
 #[test]
+fn a_deadline_beyond_the_clock_of_the_kernel_is_waited_for() {
+    let mut config = Config::for_test(Driver::Uring);
+    config.limits.linger = Duration::MAX;
+    let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+    let (id, _peer, _) = connect_full(&mut driver);
+    send(&mut driver, id, b"more");
+    driver.close(id);
+    driver.flush();
+    // The send is tried, and then waits.
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    let deadline = driver.deadline().expect("it lingers");
+    let wake = Arc::clone(&driver.parts.wake);
+    let waker = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        rustix::io::write(&wake, &1_u64.to_ne_bytes()).expect("it can be written");
+    });
+    driver.turn(Wait::Until(deadline)).expect("the ring can be entered");
+    assert!(driver.parts.woken.get(), "nothing but the wake-up ends the turn");
+    waker.join().expect("it has written");
+}
+
+#[test]
 fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
     let counters = Arc::new(Counters::default());
     for gives_up in [false, true] {

@@ -2,13 +2,14 @@
 
 use std::{
     future::{Future, pending, poll_fn},
-    io::Read,
+    io::{ErrorKind, Read},
     net::TcpStream,
     sync::Arc,
     task::Poll,
     time::Duration,
 };
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use weir_engine::{net::Stream, spawn, time};
 
 use super::moving::connection;
@@ -75,6 +76,35 @@ pub fn closed(rig: &mut Rig) {
     }));
     assert_eq!(theirs.read(&mut [0; 1]).expect("it has ended in order"), 0);
     drop(runtime);
+}
+
+/// Case 32c: a runtime that ends before everything is sent resets the connection.
+pub fn cut(rig: &mut Rig) {
+    const BYTES: usize = 32 << 20;
+    const READ_BYTES: usize = 1 << 20;
+    const RECEIVE_BUFFER_BYTES: usize = 64 << 10;
+    rig.config.limits.linger = Duration::from_millis(30);
+    let (ours, mut theirs) = connection_with_limit();
+    set_socket_recv_buffer_size(&theirs, RECEIVE_BUFFER_BYTES).expect("it can be bounded");
+    let runtime = rig.runtime();
+    let mut theirs = runtime.block_on(async {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        stream.send(vec![b'x'; BYTES]).await.expect("it is queued");
+        let reader = std::thread::spawn(move || {
+            theirs.read_exact(&mut vec![0; READ_BYTES]).expect("it arrives");
+            theirs
+        });
+        while !reader.is_finished() {
+            let flushed = time::timeout(Duration::from_millis(1), stream.flush()).await;
+            assert!(flushed.is_err(), "the peer does not read everything");
+        }
+        reader.join().expect("it has read its part")
+    });
+    drop(runtime);
+    let mut received = Vec::new();
+    let error = theirs.read_to_end(&mut received).expect_err("a stream that was cut does not look whole");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(READ_BYTES + received.len() < BYTES);
 }
 
 /// Gives its value to a new task when it is dropped, like a guard that sends a last message to a peer.

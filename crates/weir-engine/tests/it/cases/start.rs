@@ -1,6 +1,8 @@
 //! Starting where the kernel, or a sandbox around it, offers less than the driver would use.
 
-use weir_engine::{Config, Driver, Refusal, Runtime, StartError};
+use std::time::Duration;
+
+use weir_engine::{Config, Driver, Refusal, Runtime, StartError, time::sleep};
 use weir_engine_types::kernel::{FEATURES, FeatureRow, KernelFeature};
 
 use super::handlers::echo;
@@ -12,13 +14,13 @@ pub fn sandbox(rig: &mut Rig) {
         // A filter applies to a thread and the threads that it starts: the first subject must not affect the second.
         let config = rig.config.clone();
         let check = std::thread::spawn(move || {
-            kernel::deny_io_uring(error);
+            kernel::deny(libc::SYS_io_uring_setup, error);
             check_denied(&config, word);
         });
         check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
     if !rig.subject.is_uring() {
-        kernel::deny_io_uring(libc::EPERM);
+        kernel::deny(libc::SYS_io_uring_setup, libc::EPERM);
         let served = rig.serve(echo, async |network| {
             let mut peer = network.connect().await;
             assert_eq!(peer.exchange(b"sandboxed").await.expect("an echo"), b"sandboxed");
@@ -44,6 +46,19 @@ fn check_denied(config: &Config, word: &str) {
     let report =
         reports.iter().find(|report| report.driver == Driver::Uring).expect("every driver is probed");
     assert!(!report.is_available() && report.detail().contains(word), "{report}");
+}
+
+/// Case 21b: a sandbox forbids `epoll_pwait2`, because its list is older than the call. Timers still fire.
+pub fn without_precise_waits(rig: &mut Rig) {
+    for error in [libc::EPERM, libc::ENOSYS] {
+        let config = rig.config.clone();
+        let check = std::thread::spawn(move || {
+            kernel::deny(libc::SYS_epoll_pwait2, error);
+            let runtime = Runtime::new(&config).expect("epoll is left");
+            runtime.block_on(sleep(Duration::from_millis(5)));
+        });
+        check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
 }
 
 /// Case 22: one feature at a time is missing. The ladder, step by step, is among the subjects of all cases.

@@ -8,13 +8,16 @@ use std::{
     time::Duration,
 };
 
-use rustix::net::sockopt::tcp_congestion;
+use rustix::net::{SendFlags, sockopt::tcp_congestion};
 use weir_engine::{
     net::{Address, Listener, Stream},
     time,
 };
 
-use super::handlers::{SMALL, answer, answer_lines, echo, percentile, ping_pong, with_send_buffer};
+use super::{
+    handlers::{SMALL, answer, answer_lines, echo, percentile, ping_pong, with_send_buffer},
+    moving::connection,
+};
 use crate::{
     peer::{Ending, PeerBuffers},
     random::Pattern,
@@ -330,5 +333,25 @@ pub fn congestion_control(rig: &mut Rig) {
         let address = address.parse().expect("an address");
         let refused = Stream::connect(&address).await.expect_err("nobody has it").to_string();
         assert!(refused.contains("no-such"), "{refused}");
+    });
+}
+
+/// Case 3c: bytes behind urgent data are received, although a receive stops before the urgent byte.
+pub fn urgent(rig: &mut Rig) {
+    let (ours, peer) = connection();
+    rig.runtime().block_on(async {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        // The driver waits before the bytes arrive: one event reports all of them.
+        assert!(time::timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+        for (bytes, flags) in [(b"one!", SendFlags::OOB), (b"-two", SendFlags::empty())] {
+            rustix::net::send(&peer, bytes, flags).expect("it fits");
+        }
+        let mut received = Vec::new();
+        while received.len() < b"one-two".len() {
+            let next = time::timeout(Duration::from_secs(5), stream.recv()).await;
+            let bytes = next.expect("no byte stays behind").expect("it is open");
+            received.extend_from_slice(&bytes.expect("it is open"));
+        }
+        assert_eq!(received, b"one-two");
     });
 }
