@@ -47,10 +47,15 @@ const BEFORE_TIDY: [Step; 3] = [
 ];
 
 /// What a user of the engine alone needs: its documentation, and packages that do not depend on this tree.
-const LIBRARY: [Step; 2] = [
+const LIBRARY: [Step; 3] = [
     Step {
         name: "documentation",
         arguments: &["rustdoc", "-p", "weir-engine", "--lib", "--", "-D", "warnings"],
+        component: None,
+    },
+    Step {
+        name: "documentation of the adapters",
+        arguments: &["rustdoc", "-p", "weir-engine-adapters", "--lib", "--", "-D", "warnings"],
         component: None,
     },
     Step {
@@ -63,6 +68,8 @@ const LIBRARY: [Step; 2] = [
             "weir-engine-types",
             "-p",
             "weir-engine",
+            "-p",
+            "weir-engine-adapters",
             "--no-verify",
             "--allow-dirty",
             "--offline",

@@ -10,13 +10,14 @@ const GUIDES: &str = "docs/guide/README.md";
 const STUDIES: [&str; 4] =
     ["docs/study-file.md", "docs/coverage.md", "docs/coverage-commands.md", "docs/sources.md"];
 /// Pages for people who change Weir.
-const PROJECT: [&str; 7] = [
+const PROJECT: [&str; 8] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/compatibility.md",
     "docs/style.md",
     "crates/weir-engine/README.md",
+    "crates/weir-engine-adapters/README.md",
     "peers/README.md",
 ];
 

@@ -23,6 +23,7 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-servers", Place::Layer(3)),
     ("weir-monitor", Place::Layer(3)),
     ("weir-engine", Place::Layer(1)),
+    ("weir-engine-adapters", Place::Layer(2)),
     ("weir-evidence", Place::Layer(2)),
     ("weir-judge", Place::Layer(2)),
     ("weir-report", Place::Layer(2)),

@@ -107,6 +107,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "recording",
         ],
     ),
+    ("weir-engine-adapters", &["rest", "traits", "engine_io", "executor", "timer", "tls"]),
     ("weir-engine-types", &["kernel", "counters", "handoff"]),
     (
         "weir-record",

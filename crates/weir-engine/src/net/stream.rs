@@ -1,6 +1,13 @@
 //! A connected stream.
 
-use std::{future::poll_fn, io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
+use std::{
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    rc::Rc,
+    task::{Context, Poll},
+};
 
 use super::Address;
 use crate::{
@@ -18,6 +25,10 @@ use crate::{
 /// [`Limits::linger`](crate::Limits)) and then closes.
 ///
 /// One task receives and one task sends at a time; they may be different tasks of one runtime.
+///
+/// The methods whose names begin with `poll_` are the same operations for code that implements the traits of other
+/// libraries. One that is pending wakes the task of its last call. It keeps nothing else of that call, so the caller
+/// may call another method next, or drop the stream.
 ///
 /// ```
 /// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
@@ -153,8 +164,13 @@ impl Stream {
     /// # Errors
     /// The error that the connection failed with (`ConnectionReset`, …); every later call returns it again.
     pub async fn recv(&self) -> io::Result<Option<Lease>> {
-        poll_fn(|context| poll_driver!(self.core, driver => driver.poll_receive(self.slot, context.waker())))
-            .await
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    /// As [`Self::recv`].
+    #[inline]
+    pub fn poll_recv(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Lease>>> {
+        poll_driver!(self.core, driver => driver.poll_receive(self.slot, context.waker()))
     }
 
     /// Queues bytes for sending; a lease is sent without a copy. Waits only while more than the high-water mark is
@@ -176,10 +192,13 @@ impl Stream {
     /// # Errors
     /// As [`Self::send`].
     pub async fn send_slice(&self, bytes: &[u8]) -> io::Result<()> {
-        poll_fn(|context| {
-            poll_driver!(self.core, driver => driver.poll_push_copy(self.slot, bytes, context.waker()))
-        })
-        .await
+        poll_fn(|context| self.poll_send_slice(bytes, context)).await
+    }
+
+    /// As [`Self::send_slice`]: ready when all of the bytes are queued. While it is pending, none of them is.
+    #[inline]
+    pub fn poll_send_slice(&self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        poll_driver!(self.core, driver => driver.poll_push_copy(self.slot, bytes, context.waker()))
     }
 
     /// As [`Self::send_slice`], without waiting: returns false, and queues nothing, while more than the high-water
@@ -211,8 +230,13 @@ impl Stream {
     /// # Errors
     /// The error that the connection failed with.
     pub async fn flush(&self) -> io::Result<()> {
-        poll_fn(|context| poll_driver!(self.core, driver => driver.poll_flushed(self.slot, context.waker())))
-            .await
+        poll_fn(|context| self.poll_flush(context)).await
+    }
+
+    /// As [`Self::flush`].
+    #[inline]
+    pub fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        poll_driver!(self.core, driver => driver.poll_flushed(self.slot, context.waker()))
     }
 
     /// Queued bytes that the kernel has not taken; use it to see whether the kernel takes any. On io_uring a send
@@ -228,8 +252,18 @@ impl Stream {
     /// # Errors
     /// The error that the connection failed with.
     pub async fn shutdown(&self) -> io::Result<()> {
-        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.end_output(self.slot))?;
+        self.end_output()?;
         self.flush().await
+    }
+
+    /// As [`Self::shutdown`]. Later calls wait for the same end.
+    pub fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end_output()?;
+        self.poll_flush(context)
+    }
+
+    fn end_output(&self) -> io::Result<()> {
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.end_output(self.slot))
     }
 
     /// Closes at once; queued bytes are lost.
