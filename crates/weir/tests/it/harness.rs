@@ -200,6 +200,12 @@ impl Running {
         std::iter::from_fn(|| next(&self.stderr)).collect::<Vec<_>>().join("\n")
     }
 
+    /// Whether it has ended; it is not reaped.
+    pub fn has_ended(&self) -> bool {
+        let descriptor = pidfd_open(self.pid(), PidfdFlags::empty()).expect("it is not reaped yet");
+        ends_within(&descriptor, Duration::ZERO)
+    }
+
     /// Exit code, or minus the signal's number. Fails when the program does not end in time, and prints what it does.
     pub fn wait(&mut self, longest: Duration) -> i32 {
         let descriptor = pidfd_open(self.pid(), PidfdFlags::empty()).expect("it is not reaped yet");

@@ -5,9 +5,10 @@ use std::{
     path::Path,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use weir_record::trial::TrialRecord;
 
-use super::harness::{Folder, Said, expect_refusal, folder, shown, weir};
+use super::harness::{Folder, PATIENCE, Running, Said, expect_refusal, folder, shown, until, weir};
 
 const HEAD: &str = r#"
 name = "waits"
@@ -90,6 +91,50 @@ fn measures_from_outside(folder: &Folder, head: &str, takes_turns: bool) {
         assert!(report.contains(words), "no {words:?} in {report}");
     }
     assert!(!report.contains("messages/s") && !report.contains("Server CPU"), "{report}");
+}
+
+/// Jobs of this folder's study that run, by engine.
+fn jobs(folder: &Folder, engine: &str) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").expect("/proc is there").flatten();
+    let is_it = |process: &fs::DirEntry| {
+        let text = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&str> = text.split('\0').collect();
+        // Their supervisors have these words too, behind others.
+        words.get(1) == Some(&"storage")
+            && text.contains(shown(folder))
+            && words.iter().any(|it| it.contains(engine))
+    };
+    let number = |process: fs::DirEntry| process.file_name().to_str()?.parse().ok();
+    processes.filter(is_it).filter_map(number).filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+fn a_round_whose_background_load_ends_does_not_count() {
+    let folder = folder("study-storage-background");
+    let (arms, _) = ARMS.split_once("[[arm]]\nname = \"fio\"").expect("it is the last one");
+    fs::write(folder.join("waits.toml"), format!("{HEAD}{arms}")).expect("it can be written");
+    let out = folder.join("run");
+    let mut study =
+        Running::weir(&["study", shown(&folder.join("waits.toml")), "--out", shown(&out), "--rounds", "2"]);
+    // The background load is of libaio. It begins before the jobs of a round.
+    let mut has_jobs = false;
+    until("a background load beside two jobs, or the end", || {
+        has_jobs = !jobs(&folder, "pread").is_empty() && !jobs(&folder, "libaio").is_empty();
+        has_jobs || study.has_ended()
+    });
+    if !has_jobs {
+        println!("skipped: {}", study.rest_of_errors());
+        return;
+    }
+    for pid in jobs(&folder, "libaio") {
+        kill_process(pid, Signal::KILL).expect("it runs");
+    }
+    assert!(matches!(study.wait(PATIENCE), 0 | 11 | 12));
+    let data: serde_json::Value =
+        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+    let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("the trials");
+    let failed = trials.iter().filter(|it| format!("{:?}", it.exclusions).contains("the background load"));
+    assert_eq!(failed.count(), 2, "each arm of that round: {trials:?}");
 }
 
 #[test]
