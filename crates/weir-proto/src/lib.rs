@@ -2,8 +2,8 @@
 //!
 //! Nothing here performs I/O, reads a clock or starts a task. The owner of the socket decides when bytes arrive and
 //! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and verify;
-//! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them; and the
-//! [`exposition`] of metrics. [`client`] maps an address to the client that limits count.
+//! [`soup`] sessions, whose rules take the time as an argument, the [`ouch`] orders in them, and their [`drop_copy`];
+//! and the [`exposition`] of metrics. [`client`] maps an address to the client that limits count.
 //!
 //! ```
 //! use weir_proto::http1::{
@@ -42,6 +42,7 @@
 
 pub mod client;
 pub mod content;
+pub mod drop_copy;
 pub mod exposition;
 pub mod http1;
 pub mod ouch;

@@ -108,6 +108,17 @@ impl Running {
         }
     }
 
+    /// The same; `end` is called when the server has drained.
+    pub(crate) fn and_then(self, end: impl FnOnce() + 'static) -> Self {
+        let join = self.join;
+        let join = Box::new(move || {
+            let drained = join();
+            end();
+            drained
+        });
+        Self { join, ..self }
+    }
+
     /// The same; `reload` is called at a SIGHUP, on a separate thread, and reports what it did.
     pub(crate) fn with_reload(self, reload: impl Fn() + Send + Sync + 'static) -> Self {
         Self { reload: Some(Box::new(reload)), ..self }
@@ -214,14 +225,19 @@ impl Prepared {
     /// Refuses to listen where other machines can connect, unless a flag insists: passwords and orders cross the
     /// network in plain text.
     pub(crate) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
-        match &self.config.listen {
-            Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
-                "--listen {address}: passwords and orders would cross the network unprotected; listen on 127.0.0.1 \
-                 behind something that encrypts, or add --insecure"
-            ))
-            .into()),
-            _ => Ok(()),
-        }
+        refuse_insecure("--listen", &self.config.listen, is_insisted)
+    }
+}
+
+/// The same for an address that this flag or key gives.
+pub(crate) fn refuse_insecure(name: &str, address: &Address, is_insisted: bool) -> Result<()> {
+    match address {
+        Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
+            "{name} {address}: passwords and orders would cross the network unprotected; listen on 127.0.0.1 \
+             behind something that encrypts, or add --insecure"
+        ))
+        .into()),
+        _ => Ok(()),
     }
 }
 

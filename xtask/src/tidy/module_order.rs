@@ -199,7 +199,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     ("weir-monitor", &["target", "snapshot", "frame", "lines", "screen", "live"]),
     ("weir-controls", &["buffer_ring", "epoll", "uring"]),
     ("weir-neighbours", &["abusive", "idle", "replayer", "dashboard"]),
-    ("weir-proto", &["client", "padded", "content", "exposition", "http1", "ouch", "soup"]),
+    ("weir-proto", &["client", "padded", "content", "exposition", "http1", "ouch", "soup", "drop_copy"]),
     (
         "weir-trading",
         &[

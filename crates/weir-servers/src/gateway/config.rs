@@ -21,6 +21,7 @@ use weir_trading::{Route, WhenFull};
 
 use super::{
     account_limits::{Limits, symbol},
+    drop_copy::{DropCopyConfig, DropCopyTable},
     outstanding::OutstandingLimits,
     reference_prices::{REFERENCES_MAX, price},
 };
@@ -80,6 +81,8 @@ pub struct GatewayConfig {
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
     pub journal_segment_bytes: u64,
+    /// Where firms receive what happens to the orders of their accounts.
+    pub drop_copy: Option<DropCopyConfig>,
     /// Expire open orders of earlier starts that this configuration cannot reach; otherwise the gateway does not
     /// start with them.
     pub expire_unreachable: bool,
@@ -172,6 +175,7 @@ impl GatewayConfig {
             numbers_restart: false,
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
+            drop_copy: None,
             expire_unreachable: false,
             follows_orders: true,
             hop_times: true,
@@ -226,6 +230,7 @@ struct File {
     reference: Vec<Spanned<Reference>>,
     #[serde(default)]
     account: Vec<Account>,
+    drop_copy: Option<DropCopyTable>,
 }
 
 #[derive(Default, Deserialize)]
@@ -321,6 +326,10 @@ impl File {
         let names: Vec<String> =
             self.venue.iter().map(|venue| venue.get_ref().name.get_ref().clone()).collect();
         let venues = venues(self.venue, environment, errors);
+        // An account with another error has one too.
+        let account_names = self.account.iter().filter_map(|account| account.name.get_ref().parse().ok());
+        let account_names = account_names.map(|name: Name<6>| name.folded()).collect();
+        let drop_copy = self.drop_copy.and_then(|table| table.resolve(&account_names, errors));
         let (accounts, account_limits): (Vec<_>, Vec<_>) =
             self.account.into_iter().map(Account::split).unzip();
         let accounts = config_file::accounts(accounts, errors);
@@ -349,6 +358,7 @@ impl File {
             logins: errors.keep(self.logins.resolve())?,
             numbers_restart: errors.keep(numbers_restart(self.numbers.as_ref()))?,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
+            drop_copy,
             expire_unreachable: false,
             follows_orders: true,
             hop_times: self.hop_times.unwrap_or(true),

@@ -33,7 +33,10 @@ use super::{
     limit_sources::{LimitStatus, time},
     listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
 };
-use crate::thread_per_connection::{CallerSlot, talk_to_each};
+use crate::{
+    orders::{LoginLock, OrdersControl},
+    thread_per_connection::{CallerSlot, talk_to_each},
+};
 
 /// Most callers at a time. A further one replaces the one that has been idle for longest.
 const CALLERS_MAX: usize = 16;
@@ -210,6 +213,12 @@ pub struct ControlResponse {
     /// Clients that are logged in, at most [`SESSIONS_LISTED_MAX`](weir_record::orders::SESSIONS_LISTED_MAX).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionStats>>,
+    /// Firms that are logged in for their drop copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop_copies: Option<Vec<SessionStats>>,
+    /// Name of the session that they can join.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop_copy_session: Option<String>,
     /// The number of logged-in clients, listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions_open: Option<u64>,
@@ -548,16 +557,18 @@ fn sessions(control: &GatewayControl, account: Option<&str>) -> Result<ControlRe
         at: time(ended.at_ns),
         address: ended.address,
     });
-    let mut locks = control.orders().login_locks();
-    locks.retain(|lock| asked.is_none() || lock.account == asked);
+    let mut locks = locks(control.orders());
+    let firms = control.firms().filter(|_| asked.is_none());
+    locks.extend(firms.into_iter().flat_map(self::locks));
+    if let Some(asked) = asked {
+        let name = control.name_of(asked);
+        locks.retain(|lock| lock.account.as_ref() == Some(&name));
+    }
     locks.truncate(ROWS_MAX);
-    let locks = locks.into_iter().map(|lock| LockedLogin {
-        account: lock.account.map(|account| control.name_of(account)),
-        address: lock.address,
-        left_s: lock.left.as_secs(),
-    });
     Ok(ControlResponse {
-        locks: Some(locks.collect()),
+        locks: Some(locks),
+        drop_copies: firms.map(|firms| firms.node_stats().sessions),
+        drop_copy_session: firms.map(|firms| firms.session().to_string()),
         session: Some(control.orders().session().to_string()),
         killed: Some(control.killed()),
         sessions: Some(stats.sessions),
@@ -569,16 +580,35 @@ fn sessions(control: &GatewayControl, account: Option<&str>) -> Result<ControlRe
     })
 }
 
+/// Locked logins of accounts, or of firms.
+fn locks(orders: &OrdersControl) -> Vec<LockedLogin> {
+    let lock = |lock: LoginLock| LockedLogin {
+        account: lock.account.map(|account| orders.account(account).name().to_string()),
+        address: lock.address,
+        left_s: lock.left.as_secs(),
+    };
+    orders.login_locks().into_iter().map(lock).collect()
+}
+
+/// A name is that of an account or of a firm.
 fn unlock(
     control: &GatewayControl,
-    account: Option<&str>,
+    name: Option<&str>,
     address: Option<IpAddr>,
 ) -> Result<ControlResponse, String> {
-    let asked = account.map(|name| control.account(name)).transpose()?;
     let address = address.map(counted_as);
-    let count = control
-        .orders()
-        .unlock_logins(|of, from| (asked.is_none() || of == asked) && (address.is_none() || from == address));
+    let unlock = |orders: &OrdersControl, asked: Option<AccountId>| {
+        orders.unlock_logins(|of, from| {
+            (asked.is_none() || of == asked) && (address.is_none() || from == address)
+        })
+    };
+    let firms = control.firms();
+    let firm = |name: &str| Some((firms?, firms?.account_named(&name.parse().ok()?)?));
+    let count = match name.map(|name| (name, firm(name))) {
+        None => unlock(control.orders(), None) + firms.map_or(0, |firms| unlock(firms, None)),
+        Some((_, Some((firms, firm)))) => unlock(firms, Some(firm)),
+        Some((name, None)) => unlock(control.orders(), Some(control.account(name)?)),
+    };
     Ok(ControlResponse { unlocked: Some(count as u64), ..done() })
 }
 

@@ -191,7 +191,7 @@ fn add_argument(described: &mut Described, name: String, value: Value) {
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::{ouch::Outbound, soup::Name};
+    use weir_proto::{drop_copy::Copied, ouch::Outbound, soup::Name};
 
     use super::*;
     use crate::{
@@ -240,6 +240,20 @@ mod tests {
         let begin = "sequenced account=C00001 generation=2 sequence=4 message=accepted order=5 symbol=WEIR ";
         assert!(shown.starts_with(begin), "{shown}");
         assert!(shown.ends_with("sender=3 venue=1 session_count=256 answer=12"), "{shown}");
+    }
+
+    #[test]
+    fn copies_for_firms_are_described_with_the_account_that_got_the_message() {
+        let raw = test_messages::accepted(5, b'L');
+        let session = "WEIRGW0002".parse().expect("a name");
+        let head = Copied { account: account(), session, number: 9, message: &raw }.head();
+        let firm: Name<6> = "FIRM".parse().expect("a name");
+        let payload = test_payloads::sequenced(&firm, 0, 4, 1 << 40, &[&head[..], &raw].concat());
+        let described = describe(&view(1, 0, &payload));
+        assert_eq!((described.account, described.order), (Some(firm), Some(5)));
+        let begin = "sequenced account=FIRM generation=0 sequence=4 copy_of=C00001 copy_session=WEIRGW0002 \
+                     copy_sequence=9 message=accepted order=5 ";
+        assert!(line(&described).starts_with(begin), "{}", line(&described));
     }
 
     #[test]

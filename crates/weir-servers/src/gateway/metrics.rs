@@ -60,6 +60,15 @@ pub(super) struct Facts {
     pub(super) logins_locked: u64,
     /// Venue, worker, whether it is open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
+    pub(super) drop_copy: Option<DropCopyFacts>,
+}
+
+/// The data of a drop copy.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DropCopyFacts {
+    pub(super) node: NodeStats,
+    pub(super) behind: u64,
+    pub(super) is_stopped: bool,
 }
 
 /// Renders a snapshot as text.
@@ -73,6 +82,7 @@ fn render(node: &NodeStats, server: &ServerStats, facts: &Facts) -> String {
     metrics::build(&mut text, server, &labels);
     metrics::node(&mut text, node, Some((facts.upstream_received, facts.upstream_sent)));
     upstream(&mut text, node, facts);
+    facts.drop_copy.iter().for_each(|facts| drop_copy(&mut text, facts));
     metrics::engine(&mut text, server);
     text.into_text()
 }
@@ -148,6 +158,40 @@ fn operators(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
     }
 }
 
+fn drop_copy(text: &mut Exposition, DropCopyFacts { node, behind, is_stopped }: &DropCopyFacts) {
+    text.family("weir_drop_copy_sessions", Gauge, "Firms that are logged in.");
+    let live = node.sessions_open.saturating_sub(node.sessions_replaying);
+    for (state, count) in [("live", live), ("replaying", node.sessions_replaying)] {
+        text.sample("weir_drop_copy_sessions", &[("state", state)], count);
+    }
+    text.one("weir_drop_copy_sent_total", Counter, "Copies sent to firms.", node.sent);
+    let help = "Durable records of the gateway that were not looked at for the drop copy yet.";
+    text.one("weir_drop_copy_behind_records", Gauge, help, *behind);
+    let help = "Whether nothing is copied, because a journal cannot be read or written.";
+    text.one("weir_drop_copy_stopped", Gauge, help, u8::from(*is_stopped));
+    for (name, help, value) in [
+        (
+            "weir_drop_copy_slow_disconnects_total",
+            "Firms that did not take what was sent.",
+            node.slow_consumer_disconnects,
+        ),
+        ("weir_drop_copy_silent_total", "Firms that were silent too long.", node.heartbeat_timeouts),
+    ] {
+        text.one(name, Counter, help, value);
+    }
+    for (name, help, label, counts) in [
+        (
+            "weir_drop_copy_protocol_errors_total",
+            "Connections of firms ended for breaking the protocol.",
+            "kind",
+            &node.protocol_errors,
+        ),
+        ("weir_drop_copy_logins_total", "Logins of firms.", "result", &node.logins),
+    ] {
+        metrics::by_label(text, name, help, label, counts);
+    }
+}
+
 impl GatewayControl {
     /// The data for metrics besides the records that every node has.
     fn facts(&self) -> Facts {
@@ -176,10 +220,19 @@ impl GatewayControl {
             overfills: count(|counters| &counters.overfills),
             events_lost: shared.common.notices.events().lost_total(),
             limits_overridden: self.limits_overridden(),
-            logins_locked: self.orders.login_locks().len() as u64,
+            logins_locked: [Some(&self.orders), self.firms()]
+                .into_iter()
+                .flatten()
+                .map(|orders| orders.login_locks().len() as u64)
+                .sum(),
             upstreams: upstreams
                 .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
                 .collect(),
+            drop_copy: shared.drop_copy.get().map(|drop_copy| DropCopyFacts {
+                node: drop_copy.node_stats(),
+                behind: drop_copy.behind(),
+                is_stopped: drop_copy.is_stopped(),
+            }),
         }
     }
 }
@@ -278,7 +331,8 @@ mod tests {
         let one = || BTreeMap::from([("x".to_owned(), 1)]);
         (node.protocol_errors, node.logins) = (one(), one());
         let server = ServerStats { workers: vec![Default::default()], ..Default::default() };
-        let facts = Facts { upstreams: vec![("A".to_owned(), 0, true)], ..Facts::default() };
+        let drop_copy = Some(DropCopyFacts { node: node.clone(), ..DropCopyFacts::default() });
+        let facts = Facts { upstreams: vec![("A".to_owned(), 0, true)], drop_copy, ..Facts::default() };
         let mut known = rows(&render(&node, &server, &facts));
         let files = ServerStats { files: Some(Default::default()), ..server };
         let of_files = rows(&metrics::of_server(&files));

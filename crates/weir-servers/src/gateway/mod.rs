@@ -29,6 +29,7 @@ mod control;
 mod controls;
 mod counters;
 mod described;
+mod drop_copy;
 mod hop_latency;
 mod kill_switch;
 mod limit_sources;
@@ -72,6 +73,7 @@ pub use control::{
     UpstreamStatus,
 };
 pub use described::{describe, record_names};
+pub use drop_copy::{DropCopyConfig, DropCopyServer, FIRMS_MAX, FirmConfig};
 pub use kill_switch::{KillError, VenueCancels};
 pub use limit_sources::{LimitOrigin, LimitStatus};
 pub use listing_pages::CancelReport;

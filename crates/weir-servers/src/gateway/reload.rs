@@ -141,6 +141,7 @@ fn fixed(running: &InForce, wanted: &InForce) -> Vec<String> {
         ("handoff", format!("{:?}", now.handoff) != format!("{:?}", then.handoff)),
         ("hop_times", now.hop_times != then.hop_times),
         ("journal", now.journal != then.journal),
+        ("drop_copy", now.drop_copy != then.drop_copy),
     ];
     let keys = keys.iter().filter(|(_, differs)| *differs);
     let mut errors: Vec<String> =

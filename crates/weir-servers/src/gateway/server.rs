@@ -5,7 +5,7 @@ use std::{
     io,
     rc::Rc,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::Receiver,
     },
@@ -35,6 +35,7 @@ use super::{
     control::{ControlRequest, ControlResponse, UpstreamStatus},
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
+    drop_copy::{DropCopyControl, DropCopyServer, JournalEnds},
     hop_latency::{Hops, summarize},
     notices::{Begun, Notices},
     orders_of_other_workers::OrdersElsewhere,
@@ -71,6 +72,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct GatewayServer {
     orders: OrdersServer,
+    drop_copy: Option<DropCopyServer>,
     control: GatewayControl,
 }
 
@@ -94,6 +96,10 @@ pub(super) struct GatewayState {
     handoff: Vec<Arc<HandoffCounters>>,
     pub(super) commander: Commander,
     pub(super) asker: Asker,
+    /// How far the journals are durable, if there is a drop copy.
+    pub(super) journal_ends: Option<Arc<JournalEnds>>,
+    /// Set before the workers start, if there is one.
+    pub(super) drop_copy: OnceLock<DropCopyControl>,
     /// Set when the gateway can read its configuration again.
     pub(super) reloading: Mutex<Option<Reloading>>,
 }
@@ -201,6 +207,8 @@ impl Prepared {
             (0..workers).map(|_| mailbox(queries::WAITING_MAX)).unzip();
         let venues = config.venues.len();
         let counters = common.counters.clone();
+        let journal_ends =
+            config.drop_copy.as_ref().map(|_| JournalEnds::new(&recovery.journal_ends(), workers));
         let elsewhere = recovered.elsewhere(venues, |account| common.sender_of(account));
         let shared = Arc::new(GatewayState {
             common: Arc::new(common),
@@ -208,6 +216,8 @@ impl Prepared {
             handoff,
             commander: Commander::new(recovered.controls, senders).with_counters(counters),
             asker: Asker::new(askers),
+            journal_ends,
+            drop_copy: OnceLock::new(),
             config,
             reloading: Mutex::default(),
         });
@@ -325,10 +335,18 @@ impl GatewayServer {
         let (orders, shared) = (prepared.orders_config(), Arc::clone(&prepared.shared));
         let (recovery, make) = prepared.into_parts();
         checkpoints::keep_writing(&shared).map_err(|source| ServeError::Worker { worker: 0, source })?;
+        let drop_copy = DropCopyServer::start(&server, &shared)?;
         let orders =
-            OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))?;
+            match OrdersServer::start_recovered(server, orders, recovery, move |store| Ok(make(store)? as _))
+            {
+                Ok(orders) => orders,
+                Err(error) => {
+                    drop_copy.into_iter().for_each(|drop_copy| drop_copy.end(false));
+                    return Err(error);
+                }
+            };
         let control = GatewayControl { orders: orders.control(), shared };
-        Ok(Self { orders, control })
+        Ok(Self { orders, drop_copy, control })
     }
 
     /// As [`GatewayControl::wait_for_upstreams`].
@@ -336,9 +354,14 @@ impl GatewayServer {
         self.control.wait_for_upstreams(limit)
     }
 
-    /// Returns only the sessions underneath; [`Self::control`] continues to work.
-    pub fn into_orders(self) -> OrdersServer {
-        self.orders
+    /// The sessions underneath, and the drop copy, which is to end after them; [`Self::control`] continues to work.
+    pub fn into_parts(self) -> (OrdersServer, Option<DropCopyServer>) {
+        (self.orders, self.drop_copy)
+    }
+
+    /// The drop copy, if there is one.
+    pub fn drop_copy(&self) -> Option<&DropCopyServer> {
+        self.drop_copy.as_ref()
     }
 
     /// The address for clients, with the port that the kernel chose.
@@ -366,12 +389,15 @@ impl GatewayServer {
     /// # Panics
     /// When a worker panicked: with its message.
     pub fn join(self) -> Drained {
-        self.orders.join()
+        let drained = self.orders.join();
+        let ends_session = self.control.orders.ends_session();
+        self.drop_copy.into_iter().for_each(|drop_copy| drop_copy.end(ends_session));
+        drained
     }
 }
 
 /// A gateway of one worker inside the caller's runtime: for programs with their own runtime, and for the simulator.
-/// It has no control socket, and like [`LocalOrders`] it verifies passwords on the same thread.
+/// It has no control socket and no drop copy, and like [`LocalOrders`] it verifies passwords on the same thread.
 #[derive(Clone)]
 pub struct LocalGateway {
     orders: LocalOrders,
@@ -391,6 +417,9 @@ impl LocalGateway {
     /// The errors of the configuration and the journal.
     pub async fn start(config: GatewayConfig) -> io::Result<Self> {
         check_venues(&config, 1)?;
+        if config.drop_copy.is_some() {
+            return Err(invalid("a gateway inside another runtime has no drop copy".to_owned()));
+        }
         // On the simulator both clocks are one.
         let now_ns = time::now().as_nanos();
         let prepared = Prepared::new(1, config, Moment { wall_ns: now_ns, engine_ns: now_ns })?;
@@ -429,6 +458,7 @@ fn check(server: &ServerConfig, config: &GatewayConfig) -> Result<(), ServeError
         return Err(wrong(invalid(format!("{workers} workers; 1 to {WORKERS_MAX} are possible"))));
     }
     check_venues(config, workers).map_err(wrong)?;
+    config.check_drop_copy().map_err(|text| wrong(invalid(text)))?;
     if workers > 1 && config.route != Route::Own && config.handoff.strategy == handoff::Strategy::Owner {
         return Err(wrong(invalid(format!(
             "the hand-off owner hands nothing off, and the route {} needs that; choose another one of them",
@@ -572,6 +602,9 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         port.attach().map_err(io::Error::other)?;
     }
     let is_journaled = store.journal().is_some();
+    if let (Some(ends), Some(journal)) = (&shared.journal_ends, store.journal()) {
+        ends.follow(journal);
+    }
     let upstreams = sessions.into_iter().enumerate().map(|(venue, recovered)| {
         let login = Login::new(&config.venues[venue], worker);
         let place = UpstreamId { worker, venue, venues: config.venues.len() };

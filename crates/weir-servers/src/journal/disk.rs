@@ -129,6 +129,10 @@ impl Disk {
         &self.directory
     }
 
+    pub(super) fn worker(&self) -> u16 {
+        self.worker
+    }
+
     /// Continues with an existing segment.
     pub(super) fn resume(&self, number: u64, bytes: u64) -> io::Result<()> {
         let path = segment::path(&self.directory, self.worker, number);

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::{JournalChunk, JournalConfig, Level, Position, disk::Disk};
+use super::{JournalChunk, JournalConfig, Level, Position, disk::Disk, segment};
 
 /// A position behind every record.
 const END: Position = Position { segment: u64::MAX, offset: u64::MAX };
@@ -24,5 +24,28 @@ impl JournalReader {
     /// Those of reading files; `InvalidData` for damage.
     pub async fn read(&self, from: Position, bytes_max: usize) -> io::Result<JournalChunk> {
         self.0.read(from, END, bytes_max).await
+    }
+
+    /// The same up to `end`, which must be the end of a durable record.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) async fn read_until(
+        &self,
+        from: Position,
+        end: Position,
+        bytes_max: usize,
+    ) -> io::Result<JournalChunk> {
+        self.0.read(from, end, bytes_max).await
+    }
+
+    /// The first position in the files that were not archived. Blocks for as long as the folder takes to be listed.
+    ///
+    /// # Errors
+    /// Those of listing the folder.
+    pub(crate) fn begin(&self) -> io::Result<Position> {
+        let all = segment::list(self.0.directory())?;
+        let first = all.into_iter().find(|(worker, _)| *worker == self.0.worker());
+        Ok(Position::first_of(first.map_or(1, |(_, number)| number)))
     }
 }

@@ -59,6 +59,12 @@ impl Recovered {
     pub fn nothing() -> Self {
         Self { records: 0, last_lsn: 0, torn: None, place: None, next_batch: 0 }
     }
+
+    /// The end of the last record; before every position if there is none.
+    pub(crate) fn end(&self) -> Position {
+        let tail = self.place.as_ref().and_then(|place| place.tail);
+        tail.map(|tail| tail.end).unwrap_or_default()
+    }
 }
 
 /// The rest of a write that never finished. Its records were never reported as durable.

@@ -201,6 +201,11 @@ impl Journal {
         self.durable.get()
     }
 
+    /// The end of the last durable record.
+    pub(crate) fn durable_end(&self) -> Position {
+        self.durable_end.get()
+    }
+
     /// Whether a write or a sync has failed; then nothing becomes durable any more.
     pub fn is_failed(&self) -> bool {
         self.failure.borrow().is_some()

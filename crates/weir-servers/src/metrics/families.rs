@@ -129,7 +129,14 @@ fn sessions(text: &mut Exposition, node: &NodeStats) {
     });
 }
 
-fn by_label(text: &mut Exposition, name: &str, help: &str, label: &str, counts: &BTreeMap<String, u64>) {
+/// A counter for each label.
+pub(crate) fn by_label(
+    text: &mut Exposition,
+    name: &str,
+    help: &str,
+    label: &str,
+    counts: &BTreeMap<String, u64>,
+) {
     text.family(name, Counter, help);
     for (key, count) in counts {
         text.sample(name, &[(label, key.as_str())], count);

@@ -7,7 +7,7 @@ mod port;
 use weir_engine::serve::ServerControl;
 use weir_record::{engine::ServerStats, orders::JournalStats};
 
-pub(crate) use families::{build, engine, node, of_server};
+pub(crate) use families::{build, by_label, engine, node, of_server};
 pub use port::MetricsPort;
 
 use crate::{journal::watch, stats::NodeSource};

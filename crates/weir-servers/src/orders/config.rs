@@ -44,6 +44,8 @@ pub struct OrdersConfig {
     /// last one that is in no journal was never processed: a crash has lost it, or its client has skipped it. If it
     /// comes, it is refused, not ignored as a retransmission.
     pub journals_each_number: bool,
+    /// Clients only receive: one that sends a message is cut off.
+    pub is_read_only: bool,
     /// Heartbeats, timeouts, time limit for the login.
     pub timing: Timing,
     /// Largest payload a client may send in one frame.
@@ -99,6 +101,7 @@ impl OrdersConfig {
             session: password_verifier::name("WEIR000001"),
             numbers_go_on: false,
             journals_each_number: false,
+            is_read_only: false,
             timing: Timing::default(),
             payload_bytes_max: 512,
             outbound_bytes_max: 4 << 20,

@@ -6,6 +6,7 @@ use std::{
     fmt::{self, Display},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
 };
 
 use serde::{Deserialize, de::DeserializeOwned};
@@ -188,6 +189,15 @@ pub(crate) fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result
     if name.is_blank() { Err(wrong()) } else { Ok(name) }
 }
 
+/// The hash of a password.
+pub(crate) fn password_hash(text: &Spanned<String>) -> Result<Arc<str>, FieldError> {
+    if is_password_hash(text.get_ref()) {
+        return Ok(text.get_ref().as_str().into());
+    }
+    let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
+    invalid(text.span().start, message)
+}
+
 /// The name of the first session. Later sessions have derived names.
 pub(crate) fn session_named(text: &Spanned<String>) -> Result<Name<10>, FieldError> {
     let name = named("session", text)?;
@@ -249,13 +259,9 @@ pub(crate) fn accounts(tables: Vec<AccountTable>, errors: &mut FieldErrors) -> V
             let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
             return invalid(account.name.span().start, message);
         }
-        if !is_password_hash(account.password_hash.get_ref()) {
-            let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
-            return invalid(account.password_hash.span().start, message);
-        }
         Ok(AccountConfig {
             name,
-            password_hash: account.password_hash.into_inner().into(),
+            password_hash: password_hash(&account.password_hash)?,
             cancel_on_disconnect: account.cancel_on_disconnect,
             takeover: account.takeover,
         })

@@ -58,6 +58,9 @@ const JOURNAL_FAILED: &[u8] = b"the journal has failed: orders are neither taken
 /// Why the connection of a client ends that sends many times what it may.
 const TOO_FAST: &str = "ten times the rate that is allowed";
 
+/// The label of a client that sends a message to a server that takes none.
+const READ_ONLY: &str = "read_only";
+
 /// Why the connection of an account ends that a reload has removed.
 const REMOVED: &str = "the account was removed";
 
@@ -633,6 +636,9 @@ fn message(
 ) -> Result<(), &'static str> {
     let counters = store.counters();
     counters.received.add(1);
+    if store.shared.config.is_read_only {
+        return Err(READ_ONLY);
+    }
     let message = match ClientMessage::decode(raw) {
         Ok(message) => message,
         Err(error) if error.kind == DecodeErrorKind::Unsupported => {

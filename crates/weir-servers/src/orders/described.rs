@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use weir_proto::{
+    drop_copy::Copied,
     ouch::{Accepted, Appendage, DecodeError, Inbound, Outbound, Replaced, Symbol, reject_reason},
     soup::Name,
 };
@@ -218,6 +219,13 @@ fn sequenced(payload: &[u8]) -> Option<(Described, UpstreamPlace)> {
     described.account(name);
     described.number("generation", generation);
     described.number("sequence", sequence);
+    if let Some(copied) = Copied::parse(message) {
+        described.text("copy_of", copied.account.as_str());
+        described.text("copy_session", copied.session.as_str());
+        described.number("copy_sequence", copied.number);
+        of_outbound(&mut described, copied.message);
+        return Some((described, UpstreamPlace::None));
+    }
     of_outbound(&mut described, message);
     let place = match upstream_sequence {
         0 => UpstreamPlace::None,

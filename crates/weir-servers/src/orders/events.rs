@@ -77,6 +77,8 @@ pub enum EventKind {
     DiskHasRoom,
     /// A checkpoint of the journals was not used, or not written.
     CheckpointUnused,
+    /// The drop copy cannot read a journal, or can again, or a journal lacks what was copied.
+    DropCopy,
     /// An operator has given a command.
     Operator,
     /// A kill switch was on at the start.
@@ -123,6 +125,7 @@ impl EventKind {
         Self::DiskNearlyFull,
         Self::DiskHasRoom,
         Self::CheckpointUnused,
+        Self::DropCopy,
         Self::Operator,
         Self::KillSwitchOn,
         Self::LimitOverride,

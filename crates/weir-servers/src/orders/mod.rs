@@ -105,7 +105,7 @@ pub(crate) use events::Budgets;
 pub(crate) use events::Pace;
 pub(crate) use known_numbers::KnownNumbers;
 pub(crate) use recovery::{Collector, checkpoint_of_start, recover_at_checkpoint, write_checkpoint};
-pub(crate) use worker::until_draining;
+pub(crate) use worker::{session_name, until_draining};
 
 /// Kinds of journal records from here on belong to the application ([`SessionStore::log`]); lower ones belong to this
 /// module.

@@ -24,7 +24,7 @@ use super::{
     known_numbers::KnownNumbers,
     records,
 };
-use crate::journal::{self, Level, Position, RecordView, Recovered};
+use crate::journal::{self, Level, Lsn, Position, RecordView, Recovered};
 
 pub use checkpointed::Obstacle;
 pub(crate) use checkpointed::{Collector, checkpoint_of_start, recover_at_checkpoint, write_checkpoint};
@@ -269,6 +269,13 @@ impl Recovery {
             (None, Some((directory, _))) => journal::recover(directory, worker, &mut |_, _| Ok(())),
             (None, None) => Ok(Recovered::nothing()),
         }
+    }
+
+    /// By worker: the end of its journal, and the number of the last record.
+    pub(crate) fn journal_ends(&self) -> BTreeMap<u16, (Position, Lsn)> {
+        let journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = |(worker, found): (&u16, &Recovered)| (*worker, (found.end(), found.last_lsn));
+        journals.iter().map(end).collect()
     }
 
     /// The state before the first record.

@@ -236,6 +236,11 @@ impl OrdersControl {
         self.shared.last_endings.list(from, count_max, is_away)
     }
 
+    /// Whether the journal of a worker has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shared.has_failed()
+    }
+
     /// Whether there is a journal.
     pub(crate) fn has_journal(&self) -> bool {
         self.shared.config.active_journal().is_some()
@@ -314,6 +319,11 @@ impl OrdersControl {
         self.shared.ends_session.store(true, Ordering::SeqCst);
         self.begin_drain();
         Ok(())
+    }
+
+    /// Whether the drain under way ends the session.
+    pub fn ends_session(&self) -> bool {
+        self.shared.ends_session.load(Ordering::SeqCst)
     }
 
     /// Whether [`Self::end_session`] would end it, unless a drain begins before.

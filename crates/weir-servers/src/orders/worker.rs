@@ -262,7 +262,7 @@ impl OrdersState {
 /// # Errors
 /// The reason, in words: it would have the name of an ended session. A client that was away and comes back would be
 /// admitted, and would miss messages that have the same numbers in both.
-pub(super) fn session_name(first: &Name<10>, ended: u64) -> Result<Name<10>, String> {
+pub(crate) fn session_name(first: &Name<10>, ended: u64) -> Result<Name<10>, String> {
     let text = first.as_str();
     let stem = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let digits = text.len() - stem.len();

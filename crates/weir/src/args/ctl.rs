@@ -120,8 +120,8 @@ pub(crate) enum CtlTask {
     },
     /// Unlock logins that are locked after too many wrong passwords
     Unlock {
-        /// Account, address, or all
-        #[arg(value_name = "ACCOUNT|ADDRESS|all")]
+        /// Account, firm, address, or all
+        #[arg(value_name = "ACCOUNT|FIRM|ADDRESS|all")]
         whom: String,
     },
     /// End the connection of a client, which may log in again

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use weir_record::orders::SESSIONS_LISTED_MAX;
+use weir_record::orders::{SESSIONS_LISTED_MAX, SessionStats};
 use weir_servers::{
     gateway::{AwayAccount, ControlRequest, ControlResponse, LimitOrigin, LockedLogin, ROWS_MAX},
     orders::hash_password,
@@ -286,6 +286,11 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
     }
     lines.extend(cut(answer));
     lines.extend(away(answer));
+    lines.extend(answer.drop_copy_session.iter().map(|session| format!("drop copy: session {session}")));
+    lines.extend(answer.drop_copies.iter().flatten().map(|firm| {
+        let SessionStats { account, state, sequence_sent, sequence_last, queued_bytes, .. } = firm;
+        format!("drop copy of {account}: {state}, sent {sequence_sent} of {sequence_last}, {queued_bytes} B queued")
+    }));
     for upstream in answer.upstreams.iter().flatten() {
         let whose = format!("venue {}, worker {}: ", upstream.venue, upstream.worker);
         let state = match (&upstream.trouble, upstream.is_open) {
@@ -340,7 +345,6 @@ fn cut(answer: &ControlResponse) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
-    use weir_record::orders::SessionStats;
     use weir_servers::gateway::{LimitStatus, ProtocolErrors, UpstreamStatus, VenueCancels};
 
     use super::*;
@@ -435,6 +439,27 @@ mod tests {
             let words = "the list is cut: of 1001 clients that are logged in it has 1000";
             assert_eq!(printed.contains(words), is_cut, "{listed} of {open}: {printed}");
         }
+    }
+
+    #[test]
+    fn firms_that_read_their_drop_copies_are_listed() {
+        let firm = SessionStats {
+            account: "DESK".into(),
+            state: "live".into(),
+            sequence_sent: 7,
+            sequence_last: 9,
+            queued_bytes: 128,
+            ..SessionStats::default()
+        };
+        let answer = ControlResponse {
+            ok: true,
+            drop_copies: Some(vec![firm]),
+            drop_copy_session: Some("WEIRDC0001".into()),
+            ..ControlResponse::default()
+        };
+        let printed = text(&ControlRequest::Sessions { account: None }, &answer);
+        let lines = "drop copy: session WEIRDC0001\ndrop copy of DESK: live, sent 7 of 9, 128 B queued";
+        assert!(printed.ends_with(lines), "{printed}");
     }
 
     #[test]

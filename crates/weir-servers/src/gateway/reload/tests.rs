@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    gateway::account_limits::symbol,
+    gateway::{DropCopyConfig, account_limits::symbol},
     orders::{accounts_named, demo_accounts},
 };
 
@@ -105,11 +105,18 @@ fn everything_that_only_a_start_changes_is_named_at_once() {
         wanted.config.session = "OTHER00001".parse().expect("a name");
         wanted.config.hop_times = false;
         wanted.config.journal = Some(("j".into(), crate::journal::Level::Os));
+        wanted.config.drop_copy = Some(DropCopyConfig {
+            listen: "127.0.0.1:2".parse().expect("an address"),
+            session: "OTHER00001".parse().expect("a name"),
+            directory: None,
+            firms: Vec::new(),
+        });
         wanted.config.references = vec![(symbol("A").expect("a symbol"), 5)];
         wanted.config.venues[0].limits.open_max = 5;
         wanted.config.venues[1].name = "NEW".into();
     });
-    let begins = ["listen.orders: ", "session: ", "hop_times: ", "journal: ", "[[reference]]: "];
+    let begins =
+        ["listen.orders: ", "session: ", "hop_times: ", "journal: ", "drop_copy: ", "[[reference]]: "];
     let venues = [
         "venue OTHER: only a start removes",
         "venue DEMO: open_orders_max: ",

@@ -4,6 +4,7 @@ mod address;
 mod anew;
 mod changes;
 mod client_page;
+mod drop_copy;
 mod elsewhere;
 mod ending;
 mod events;

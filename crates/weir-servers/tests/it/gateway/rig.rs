@@ -278,7 +278,8 @@ impl Trader {
         wire.frame().map(|(kind, _)| kind)
     }
 
-    fn login_with(address: &Address, login: &LoginRequest) -> Option<Result<Self, u8>> {
+    /// The same with any login.
+    pub fn login_with(address: &Address, login: &LoginRequest) -> Option<Result<Self, u8>> {
         let Address::Tcp(address) = address else { panic!("it listens on TCP") };
         let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
         let mut frame = Vec::new();

@@ -34,9 +34,13 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     let mut prepared = serve::prepare(&arguments.shared, listen)?;
     prepared.metrics_at(listeners.metrics)?;
     prepared.refuse_insecure(arguments.insecure)?;
+    refuse_insecure_copy(&config, arguments.insecure)?;
     check_workers(&config, prepared.workers())?;
     if let Some((directory, level)) = &config.journal {
-        weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
+        let of_copy = config.drop_copy.as_ref().map(|copy| copy.folder(directory));
+        for folder in [Some(directory), of_copy.as_ref()].into_iter().flatten() {
+            weir_servers::journal::warning(folder, *level).iter().for_each(|warning| output::tell(warning));
+        }
     }
     let control = arguments.control.clone().or(listeners.control.clone()).map(control_socket).transpose()?;
     // Without the socket limits cannot be set later.
@@ -94,7 +98,12 @@ fn running(
         }
     };
     let fill_in = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
-    Running::orders(gateway.into_orders(), fill_in, Some(source), until_ready)
+    let (orders, drop_copy) = gateway.into_parts();
+    let control = orders.control();
+    let running = Running::orders(orders, fill_in, Some(source), until_ready);
+    let Some(drop_copy) = drop_copy else { return running };
+    output::tell(&format!("drop copy on {}", drop_copy.address()));
+    running.and_then(move || drop_copy.end(control.ends_session()))
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {
@@ -151,6 +160,7 @@ pub(super) fn read(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners
         Err(_) if !is_read && arguments.config.is_some() => {}
         Err(error) => errors.push(error.to_string()),
     }
+    errors.extend(config.check_drop_copy().err());
     if errors.is_empty() { Ok((config, listeners)) } else { Err(errors) }
 }
 
@@ -196,6 +206,14 @@ fn shape(arguments: &ServeGateway, config: &mut GatewayConfig, errors: &mut Vec<
     }
     config.expire_unreachable = arguments.expire_unreachable;
     config.hop_times &= !arguments.no_hop_times;
+}
+
+/// Firms' passwords and executions cross the network in plain text too.
+pub(super) fn refuse_insecure_copy(config: &GatewayConfig, is_insisted: bool) -> Result<()> {
+    match &config.drop_copy {
+        Some(copy) => serve::refuse_insecure("[drop_copy] listen", &copy.listen, is_insisted),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {

@@ -15,7 +15,7 @@ use weir_servers::{
 
 use super::{
     arguments::ServeGateway,
-    gateway::{check_workers, listen, read, told},
+    gateway::{check_workers, listen, read, refuse_insecure_copy, told},
 };
 use crate::{
     exit::{EnvironmentError, Exit},
@@ -37,7 +37,11 @@ pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
     };
     let clients = listen(arguments, &listeners);
     let prepared = serve::examine(&arguments.shared, clients)?;
-    let wrong = [prepared.refuse_insecure(arguments.insecure), check_workers(&config, prepared.workers())];
+    let wrong = [
+        prepared.refuse_insecure(arguments.insecure),
+        refuse_insecure_copy(&config, arguments.insecure),
+        check_workers(&config, prepared.workers()),
+    ];
     let wrong: Vec<String> =
         wrong.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     if !wrong.is_empty() {
@@ -52,8 +56,13 @@ pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
     };
     note(match &config.journal {
         None => Ok("journal: none; after a restart the gateway knows no order".into()),
-        Some((directory, level)) => journal(directory, *level, folder_state(directory)),
+        Some((directory, level)) => journal("journal", (directory, *level), folder_state(directory)),
     });
+    if let (Some(copy), Some((directory, level))) = (&config.drop_copy, &config.journal) {
+        let folder = copy.folder(directory);
+        note(Ok(format!("drop copy: {}, {} firms", copy.listen, copy.firms.len())));
+        note(journal("journal of the drop copy", (&folder, *level), folder_state(&folder)));
+    }
     note(match arguments.control.as_ref().or(listeners.control.as_ref()) {
         None => Ok("control socket: none; `weir ctl` cannot be used".into()),
         Some(path) => control(path),
@@ -95,10 +104,14 @@ fn venue(config: &GatewayConfig, venue: &VenueConfig) -> String {
 }
 
 /// The folder of the journals. One that a gateway writes is no error: it is the one that would be reloaded.
-fn journal(directory: &Path, level: Level, state: io::Result<FolderState>) -> Result<String, String> {
+fn journal(
+    what: &str,
+    (directory, level): (&Path, Level),
+    state: io::Result<FolderState>,
+) -> Result<String, String> {
     let shown = directory.display();
     let state = state.map_err(|error| {
-        format!("journal {shown}: {error}; the gateway has to read and write this folder, or create it")
+        format!("{what} {shown}: {error}; the gateway has to read and write this folder, or create it")
     })?;
     let found = match (state.is_there, state.workers.len(), state.written.as_slice()) {
         (false, ..) => "a start creates it".to_owned(),
@@ -109,7 +122,7 @@ fn journal(directory: &Path, level: Level, state: io::Result<FolderState>) -> Re
             format!("a running gateway writes it (workers {}): a second start is refused", workers.join(", "))
         }
     };
-    Ok(format!("journal: {shown}, level {level}; {found}"))
+    Ok(format!("{what}: {shown}, level {level}; {found}"))
 }
 
 fn control(path: &Path) -> Result<String, String> {
@@ -138,7 +151,7 @@ mod tests {
         let state = |is_there, workers: &[u16], written: &[u16]| {
             Ok(FolderState { is_there, workers: workers.to_vec(), written: written.to_vec() })
         };
-        let line = |state| journal(Path::new("j"), Level::Os, state).expect("it can be used");
+        let line = |state| journal("journal", (Path::new("j"), Level::Os), state).expect("it can be used");
         assert_eq!(line(state(false, &[], &[])), "journal: j, level os; a start creates it");
         assert_eq!(line(state(true, &[], &[])), "journal: j, level os; it has no journal yet");
         assert_eq!(
@@ -149,7 +162,7 @@ mod tests {
             "journal: j, level os; a running gateway writes it (workers 0, 1): a second start is refused";
         assert_eq!(line(state(true, &[0, 1], &[0, 1])), running);
         let denied =
-            journal(Path::new("j"), Level::Os, Err(io::Error::from(io::ErrorKind::PermissionDenied)));
+            journal("journal", (Path::new("j"), Level::Os), Err(io::ErrorKind::PermissionDenied.into()));
         assert!(
             denied.expect_err("it cannot").starts_with("journal j: permission denied; the gateway has to")
         );
