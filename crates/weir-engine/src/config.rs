@@ -157,6 +157,7 @@ pub enum ReceiveMode {
     Auto,
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
     /// before the spring of 2026 never report a reset, or the end of a Unix socket, that comes right behind data.
+    /// Bytes behind urgent data (`MSG_OOB`) may be received only when more arrive.
     Multishot,
     /// As `Multishot`, with the same missed reports on many kernels; one completion may fill several buffers (6.10
     /// and later): fewer completions where much arrives at once. One arrival may then be as long as a socket's

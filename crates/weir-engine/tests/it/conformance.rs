@@ -38,6 +38,7 @@ const SIM: Group = Subject::is_sim;
 const NOT_URING: Group = |subject| !subject.is_uring();
 const NOT_EPOLL: Group = |subject| !subject.is_epoll();
 const ONE_RECEIVE_A_CALL: Group = |subject| !subject.is_multishot();
+const ARMED: Group = Subject::is_multishot;
 const SQPOLL: Group = |subject| subject.name == "uring_sqpoll";
 
 macro_rules! conformance {
@@ -96,7 +97,8 @@ conformance! {
     "3" pipelined_requests_are_answered_in_order = cases::streams::pipelined_requests, Here, 20;
     "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
     "3c" what_follows_urgent_data_is_received = cases::streams::urgent, Here, 20,
-        except SIM: NO_DESCRIPTORS;
+        except SIM: NO_DESCRIPTORS,
+        except ARMED: "the kernel may merge both arrivals into one event, and the receive then stays in between";
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
     "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
     "A14c" the_address_of_the_other_end_is_known = cases::streams::other_end, Here, 20;
