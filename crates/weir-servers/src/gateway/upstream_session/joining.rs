@@ -5,8 +5,8 @@
 //! is logged in. So a refusal is followed by a probe: a login that requests nothing, which is answered with the
 //! current session and its position. Only that shows whether the exchange began anew. The protocol lets an exchange
 //! answer a probe with its last message, and many answer with the next one. So a session that has the last message
-//! that was received, and seems to have no further one, may be the known one: the next message is requested again.
-//! Where nobody else is logged in and the exchange goes on to refuse that, it has begun anew.
+//! that was received, and seems to have no further one, may be the known one: the next message is requested again. If
+//! that is refused although the probe was not, and the next probe has the same answer, the exchange has begun anew.
 //!
 //! After a restart more messages may be requested than were lost, even all of them. A session that has begun anew
 //! under its old name would have the first message too. So the first login requests the messages after the last one
@@ -284,6 +284,7 @@ impl Joining {
         next: u64,
         (now_ns, patience_ns): (u64, u64),
     ) -> LoginOutcome {
+        let is_first_look = is_look && self.withheld_since_ns.is_none();
         let since_ns = self.withheld_since_ns.take().unwrap_or(now_ns);
         let is_patient = now_ns.saturating_sub(since_ns) <= patience_ns;
         let joined = match (self.proof, expected) {
@@ -292,13 +293,13 @@ impl Joining {
                 self.proof = Proof::Awaited { heard, beats_max, is_joined: false, beats: 0 };
                 return LoginOutcome::Proven;
             }
-            (Proof::Questioned { heard, .. }, Some(_)) if is_look && is_patient && next == heard => {
+            (Proof::Questioned { heard, .. }, Some(_)) if is_first_look && next == heard => {
                 LoginOutcome::Probed
             }
             (Proof::Questioned { .. }, Some(_)) => LoginOutcome::NewSession,
             // A probe returns the session's position, and any other login the requested message.
             (Proof::Awaited { heard, .. }, Some(_)) if is_look && next < heard => LoginOutcome::NewSession,
-            (_, Some(expected)) => continued(expected, next, is_look, is_patient),
+            (_, Some(expected)) => continued(expected, next, is_first_look, is_look && is_patient),
         };
         if joined == LoginOutcome::Probed {
             self.withheld_since_ns = Some(since_ns);
@@ -321,11 +322,10 @@ impl Joining {
 
 /// The meaning of being let in at message `next` of a session with the known name, in which `expected` is the next
 /// message.
-fn continued(expected: u64, next: u64, is_look: bool, is_patient: bool) -> LoginOutcome {
-    let is_to_ask_again = is_look && is_patient;
+fn continued(expected: u64, next: u64, is_first_look: bool, is_to_ask_again: bool) -> LoginOutcome {
     match next.checked_sub(expected) {
         // The last message that was received may be what the exchange has said.
-        None if is_to_ask_again && next + 1 == expected => LoginOutcome::Probed,
+        None if is_first_look && next + 1 == expected => LoginOutcome::Probed,
         // It has fewer messages than were received from it.
         None => LoginOutcome::NewSession,
         Some(0) => LoginOutcome::Continued,
@@ -403,18 +403,19 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_has_just_one_message_less_is_another_one_once_the_free_seat_did_not_give_the_next_for_long()
-     {
+    fn a_session_that_has_just_one_message_less_is_another_one_if_the_free_seat_does_not_give_the_next() {
         for (joining, next, found) in [(Joining::default(), 7, 6), (Joining::after(1, 9), 1, 9)] {
             let mut joining = joining;
-            for now_ns in [0, 10, 20, 30] {
-                joining.refused();
-                let outcome = joining.accepted(known(next), (day(), found), now_ns, PATIENCE_NS);
-                assert_eq!(outcome, LoginOutcome::Probed, "{now_ns}");
-            }
+            let look = |joining: &mut Joining| joining.accepted(known(next), (day(), found), 0, PATIENCE_NS);
             joining.refused();
-            let outcome = joining.accepted(known(next), (day(), found), 31, PATIENCE_NS);
-            assert_eq!(outcome, LoginOutcome::NewSession);
+            assert_eq!(look(&mut joining), LoginOutcome::Probed);
+            // Somebody else was logged in meanwhile: the seat was not free.
+            joining.refused();
+            joining.refused();
+            joining.refused();
+            assert_eq!(look(&mut joining), LoginOutcome::Probed);
+            joining.refused();
+            assert_eq!(look(&mut joining), LoginOutcome::NewSession);
             assert!(!joining.is_open());
         }
     }
