@@ -339,6 +339,11 @@ fn a_session_that_begins_anew_after_it_was_questioned_is_seen_before_anything_is
         session.beat();
         assert_eq!(session.try_next(), None, "what has no answer is not sent again in another session");
         next_of_first(&venue, &mut others, ("DAY", 3)).refuse(LoginReject::SessionNotAvailable);
+        // This could be the last message of the known session: the next one is requested once more.
+        let mut session = next_of_first(&venue, &mut others, ("", 0));
+        session.let_in("DAY", 2);
+        assert_eq!(session.try_next(), None, "nothing is sent in it");
+        next_of_first(&venue, &mut others, ("DAY", 3)).refuse(LoginReject::SessionNotAvailable);
         let mut session = next_of_first(&venue, &mut others, ("", 0));
         session.let_in("DAY", 2);
         session.answer_query(1);
