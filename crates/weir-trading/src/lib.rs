@@ -10,6 +10,7 @@
 
 mod account;
 mod admit;
+pub mod day;
 mod echo;
 mod key_table;
 mod kill;

@@ -108,6 +108,11 @@ impl Running {
         }
     }
 
+    /// The same; `drain` is called at a signal that ends the server.
+    pub(crate) fn with_drain(self, drain: impl Fn() + Send + 'static) -> Self {
+        Self { drain: Box::new(drain), ..self }
+    }
+
     /// The same; `end` is called when the server has drained.
     pub(crate) fn and_then(self, end: impl FnOnce() + 'static) -> Self {
         let join = self.join;

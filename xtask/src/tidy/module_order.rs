@@ -205,6 +205,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "account",
             "venue",
+            "day",
             "rate",
             "admit",
             "reply",

@@ -28,6 +28,7 @@ use super::{
     account_limits::Limits,
     controls::{Change, Controls, ResolvedLimits},
     counters::GatewayCounters,
+    day::{DayStep, step_to},
     kill_switch::{CONFIRM_LOOK, Cancels},
     reference_prices::resolve,
     reload::WorkerPlan,
@@ -56,6 +57,8 @@ pub(super) enum Command {
     Limits(Arc<[ResolvedLimits]>),
     /// See [`Change::References`].
     References(Vec<(Symbol, u64)>),
+    /// Carry a step of the trading day out; the answer lists the orders being cancelled.
+    Day(DayStep),
     /// Return which open orders are in the way of a reload.
     Examine(Arc<WorkerPlan>),
     /// Take no orders for exchanges that a reload leaves, and return the same, or take orders again.
@@ -121,7 +124,8 @@ impl Commander {
             Change::Kill { .. }
             | Change::Limits { .. }
             | Change::LimitValues { .. }
-            | Change::References { .. } => self.keep(&lock(&self.changing), account, change),
+            | Change::References { .. }
+            | Change::Day(_) => self.keep(&lock(&self.changing), account, change),
         }
     }
 
@@ -131,6 +135,10 @@ impl Commander {
         let mut next = match change {
             Change::Kill { on, .. } => return Ok(Command::Kill(account, *on)),
             Change::References { prices } => return Ok(Command::References(resolve(prices)?)),
+            Change::Day(record) => {
+                let step = step_to(self.controls().day.as_ref(), &record.standing());
+                return Ok(Command::Day(step));
+            }
             Change::Limits { .. } | Change::LimitValues { .. } => self.controls().clone(),
         };
         next.apply(account, change, 0);
@@ -174,6 +182,11 @@ impl Commander {
             self.send_all(&command)
         };
         sum(sent, Instant::now() + self.patience).1
+    }
+
+    /// Sends a step of the trading day to every worker, without a record.
+    pub(super) fn tell_all(&self, step: DayStep) -> Result<(), String> {
+        sum(self.send_all(&Command::Day(step)), Instant::now() + self.patience).1
     }
 
     /// Journals what an operator did, and waits for that at most this long.
@@ -365,6 +378,7 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 }
                 Ok(Vec::new())
             }
+            Command::Day(step) => Ok(gateway.follow_day(step)),
             Command::Examine(plan) => gateway.examine_reload(&plan).map(|()| Vec::new()),
             Command::Hold(plan, is_held) => {
                 gateway.hold_for_reload(&plan, is_held);

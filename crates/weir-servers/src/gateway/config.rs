@@ -21,6 +21,7 @@ use weir_trading::{Route, WhenFull};
 
 use super::{
     account_limits::{Limits, symbol},
+    day::{DayConfig, DayTable},
     drop_copy::{DropCopyConfig, DropCopyTable},
     outstanding::OutstandingLimits,
     reference_prices::{REFERENCES_MAX, price},
@@ -77,6 +78,8 @@ pub struct GatewayConfig {
     pub session: Name<10>,
     /// Whether order numbers of clients begin with 1 in each session; otherwise they go on.
     pub numbers_restart: bool,
+    /// The trading day; `None`: orders are taken at any time.
+    pub day: Option<DayConfig>,
     /// The folder of the journal and its level of durability; `None`: there is no journal.
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
@@ -173,6 +176,7 @@ impl GatewayConfig {
             logins: LoginLimits::default(),
             session: name("WEIRGW0001"),
             numbers_restart: false,
+            day: None,
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             drop_copy: None,
@@ -213,6 +217,7 @@ struct File {
     listen: Listen,
     session: Option<Spanned<String>>,
     numbers: Option<Spanned<String>>,
+    day: Option<Spanned<DayTable>>,
     route: Option<Spanned<String>>,
     hop_times: Option<bool>,
     #[serde(default)]
@@ -303,6 +308,7 @@ struct Account {
     password_hash: Spanned<String>,
     #[serde(default)]
     cancel_on_disconnect: bool,
+    cancel_on_disconnect_after_s: Option<Spanned<u64>>,
     #[serde(default)]
     takeover: bool,
     limits: Option<Spanned<Limits>>,
@@ -310,8 +316,9 @@ struct Account {
 
 impl Account {
     fn split(self) -> (AccountTable, Option<Spanned<Limits>>) {
-        let Self { name, password_hash, cancel_on_disconnect, takeover, limits } = self;
-        (AccountTable { name, password_hash, cancel_on_disconnect, takeover }, limits)
+        let Self { name, password_hash, cancel_on_disconnect, takeover, limits, .. } = self;
+        let cancel_after_s = self.cancel_on_disconnect_after_s;
+        (AccountTable { name, password_hash, cancel_on_disconnect, cancel_after_s, takeover }, limits)
     }
 }
 
@@ -342,6 +349,9 @@ impl File {
             None if names.len() == 1 => Some(0),
             None => None,
         };
+        let numbers_restart = errors.keep(numbers_restart(self.numbers.as_ref()))?;
+        let resolve_day = |day: Spanned<DayTable>| (day.span().start, day.into_inner());
+        let day = self.day.map(resolve_day).and_then(|(at, day)| day.resolve(at, numbers_restart, errors));
         let session = self.session.as_ref().map(|session| errors.keep(session_named(session)));
         let config = GatewayConfig {
             accounts,
@@ -356,7 +366,8 @@ impl File {
             session: session.flatten().unwrap_or_else(|| name("WEIRGW0001")),
             journal: self.journal.and_then(|journal| errors.keep(journal.resolve())),
             logins: errors.keep(self.logins.resolve())?,
-            numbers_restart: errors.keep(numbers_restart(self.numbers.as_ref()))?,
+            numbers_restart,
+            day,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             drop_copy,
             expire_unreachable: false,

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::{
@@ -29,6 +29,7 @@ use super::{
     CancelReport, GatewayControl,
     account_limits::Limits,
     audit::Operator,
+    day::DayStatus,
     kill_switch::VenueCancels,
     limit_sources::{LimitStatus, time},
     listings::{Cursor, ExposureRow, OrderFilter, OrderRow, Page, PositionRow, ROWS_MAX},
@@ -90,6 +91,10 @@ pub enum ControlRequest {
         /// Its name, as in [`ControlResponse::session`]: this prevents ending another session than intended.
         session: String,
     },
+    /// Begin a trading day, or the session that the configuration has now.
+    StartOfDay,
+    /// End the trading day: orders are refused, and the session with clients ends when none is open.
+    EndOfDay,
     /// Read the configuration again and carry it out, whole or not at all.
     Reload,
     /// Show the clients' and the upstream sessions.
@@ -166,6 +171,8 @@ impl ControlRequest {
             Self::Kill { .. }
             | Self::Drain
             | Self::EndSession { .. }
+            | Self::StartOfDay
+            | Self::EndOfDay
             | Self::Reload
             | Self::CancelOrder { .. }
             | Self::CancelOrders { .. }
@@ -210,6 +217,9 @@ pub struct ControlResponse {
     /// Name of the session that clients can join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The trading day; absent if the configuration has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day: Option<DayStatus>,
     /// Clients that are logged in, at most [`SESSIONS_LISTED_MAX`](weir_record::orders::SESSIONS_LISTED_MAX).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionStats>>,
@@ -465,6 +475,12 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
             Ok(done)
         }
         ControlRequest::EndSession { session } => control.end_session(&session).map(|()| done),
+        ControlRequest::StartOfDay => {
+            control.start_of_day(SystemTime::now()).map(|day| ControlResponse { day: Some(day), ..done })
+        }
+        ControlRequest::EndOfDay => {
+            control.end_of_day(SystemTime::now()).map(|day| ControlResponse { day: Some(day), ..done })
+        }
         ControlRequest::Reload => {
             control.reload().map(|changes| ControlResponse { changes: Some(changes), ..done })
         }
@@ -570,6 +586,7 @@ fn sessions(control: &GatewayControl, account: Option<&str>) -> Result<ControlRe
         drop_copies: firms.map(|firms| firms.node_stats().sessions),
         drop_copy_session: firms.map(|firms| firms.session().to_string()),
         session: Some(control.orders().session().to_string()),
+        day: control.day_status(),
         killed: Some(control.killed()),
         sessions: Some(stats.sessions),
         sessions_open: Some(stats.sessions_open),

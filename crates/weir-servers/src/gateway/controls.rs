@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use weir_trading::{AccountId, RiskLimits};
+use weir_trading::{AccountId, RiskLimits, day::Standing};
 
 use super::{
     account_limits::Limits,
+    day::DayRecord,
     kill_switch::Switches,
     limit_sources::{LimitSources, LimitStatus, NAMES, values_of},
     reference_prices::Prices,
@@ -35,6 +36,8 @@ pub(super) enum Change {
     },
     /// Reference prices of these symbols.
     References { prices: Prices },
+    /// A step of the trading day.
+    Day(DayRecord),
 }
 
 impl Change {
@@ -81,6 +84,8 @@ pub(super) struct Controls {
     accounts: Vec<LimitSources>,
     /// The kill switches.
     pub(super) switches: Switches,
+    /// The last step of the trading day.
+    pub(super) day: Option<Standing>,
 }
 
 impl Controls {
@@ -111,6 +116,7 @@ impl Controls {
             }
             // They change with every trade and are in a separate table.
             (Change::References { .. }, _) => {}
+            (Change::Day(record), _) => self.day = Some(record.standing()),
         }
     }
 

@@ -101,6 +101,7 @@ fn control(record: &RecordView<'_>) -> Option<Described> {
                     described.account = account.parse().ok();
                     described.text("account", account);
                 }
+                Value::String(text) => described.fields.push((field.into(), FieldValue::Text(text))),
                 value => described.fields.push((field.into(), FieldValue::Json(value))),
             }
         }
@@ -266,6 +267,9 @@ mod tests {
         assert_eq!(everyone.account, None);
         let limits = describe(&view(65, 0, br#"{"limits":{"account":null,"limits":{"shares_max":5}}}"#));
         assert_eq!(line(&limits), r#"control change=limits account=all limits={"shares_max":5}"#);
+        let day = br#"{"day":{"phase":"over","session":"main","date":"2026-12-01","begins_at":9,"open_orders":"carry","generation":3}}"#;
+        let expected = "control change=day begins_at=9 date=2026-12-01 generation=3 open_orders=carry phase=over session=main";
+        assert_eq!(line(&describe(&view(65, 0, day))), expected);
     }
 
     #[test]

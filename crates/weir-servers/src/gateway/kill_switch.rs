@@ -294,7 +294,8 @@ impl Gateway {
         self.store.counters().add_cancels_on_disconnect(count);
     }
 
-    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
+    /// Cancels the open orders of an account, or of all, in this worker's sessions. Clients get this reason.
+    pub(super) fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
         let has_failed = self.has_failed();
         let mut orders = 0;
         for upstream in &self.upstreams {
@@ -318,7 +319,7 @@ impl Gateway {
     }
 
     /// Turns on the switches of an earlier start, and cancels the orders that it left open of accounts that are stopped
-    /// or cancel on disconnect: its own cancels may have been lost.
+    /// or cancel on disconnect: its own cancels may have been lost. A client with time to come back has it from now on.
     pub(super) fn kill_again(&self, controls: &Controls, accounts: &[AccountConfig]) {
         let cancels = accounts.iter().zip(0..).filter(|(config, _)| config.cancel_on_disconnect);
         let cancels: BTreeSet<u32> = cancels.map(|(_, account)| account).collect();
@@ -328,7 +329,14 @@ impl Gateway {
                 self.cancel_here(account, cancel_reason::SUPERVISORY);
             }
         }
-        cancels.into_iter().for_each(|account| self.cancel_of_disconnected(AccountId(account)));
+        for account in cancels.into_iter().map(AccountId) {
+            if self.store.account(account).cancel_after().is_zero() {
+                self.cancel_of_disconnected(account);
+            } else if self.store.home_of(account) == self.worker {
+                // It may come back.
+                self.note_absent(account);
+            }
+        }
     }
 }
 

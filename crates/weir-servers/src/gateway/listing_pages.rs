@@ -139,20 +139,28 @@ impl GatewayControl {
         if !self.shared.config.numbers_restart {
             return Ok(());
         }
+        let Some((first, venue)) = self.first_open_order()? else { return Ok(()) };
+        Err(format!(
+            "order {} of {} is open at {venue}, and may not be the only one: order numbers begin with 1 in the next \
+             session, so none may be open; cancel them with `weir ctl cancel --venue {venue}`",
+            first.order, first.account
+        ))
+    }
+
+    /// The first open order, and its venue.
+    ///
+    /// # Errors
+    /// The reason, in words: a worker does not answer.
+    pub(super) fn first_open_order(&self) -> Result<Option<(OrderRow, &str)>, String> {
         // Orders of the other venues never end, and are not known to be open.
         let venues = &self.shared.config.venues;
         for venue in venues.iter().filter(|venue| venue.limits.when_full == WhenFull::Refuse) {
             let filter = OrderFilter { venue: Some(venue.name.clone()), ..OrderFilter::default() };
-            let page = self.open_orders(&filter, None)?;
-            if let Some(first) = page.rows.first() {
-                return Err(format!(
-                    "order {} of {} is open at {}, and may not be the only one: order numbers begin with 1 in the next \
-                     session, so none may be open; cancel them with `weir ctl cancel --venue {}`",
-                    first.order, first.account, venue.name, venue.name
-                ));
+            if let Some(first) = self.open_orders(&filter, None)?.rows.into_iter().next() {
+                return Ok(Some((first, venue.name.as_str())));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A page of the positions.

@@ -29,7 +29,8 @@ impl Source for GatewayControl {
 
     fn remarks(&self) -> Vec<String> {
         let remark = self.orders.node_stats().journal.as_ref().and_then(metrics::journal_remark);
-        killed_line(&self.killed()).into_iter().chain(remark).collect()
+        let day = self.day_status().map(|day| day.to_string());
+        killed_line(&self.killed()).into_iter().chain(remark).chain(day).collect()
     }
 }
 
@@ -58,6 +59,8 @@ pub(super) struct Facts {
     pub(super) events_lost: u64,
     pub(super) limits_overridden: u64,
     pub(super) logins_locked: u64,
+    pub(super) is_day_closed: bool,
+    pub(super) day_waits: bool,
     /// Venue, worker, whether it is open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
     pub(super) drop_copy: Option<DropCopyFacts>,
@@ -153,6 +156,8 @@ fn operators(text: &mut Exposition, node: &NodeStats, facts: &Facts) {
             facts.limits_overridden,
         ),
         ("weir_logins_locked", "Locks of logins after too many wrong passwords.", facts.logins_locked),
+        ("weir_day_closed", "Whether no session of the trading day is open.", facts.is_day_closed.into()),
+        ("weir_day_waits", "Whether a step of the trading day is due and waits.", facts.day_waits.into()),
     ] {
         text.one(name, Gauge, help, value);
     }
@@ -225,6 +230,8 @@ impl GatewayControl {
                 .flatten()
                 .map(|orders| orders.login_locks().len() as u64)
                 .sum(),
+            is_day_closed: !shared.day.takes_orders(),
+            day_waits: self.day_waits(),
             upstreams: upstreams
                 .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
                 .collect(),

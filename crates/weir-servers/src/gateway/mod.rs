@@ -19,6 +19,7 @@
 //! What it does not do: it keeps no book, and it does not send an order to another venue when one is down: that order
 //! is refused.
 
+mod absences;
 mod account_limits;
 mod audit;
 mod backoff;
@@ -28,6 +29,7 @@ mod config;
 mod control;
 mod controls;
 mod counters;
+mod day;
 mod described;
 mod drop_copy;
 mod hop_latency;
@@ -72,6 +74,7 @@ pub use control::{
     AwayAccount, ControlPath, ControlRequest, ControlResponse, ControlSocket, LockedLogin, ProtocolErrors,
     UpstreamStatus,
 };
+pub use day::{DayConfig, DayStatus};
 pub use described::{describe, record_names};
 pub use drop_copy::{DropCopyConfig, DropCopyServer, FIRMS_MAX, FirmConfig};
 pub use kill_switch::{KillError, VenueCancels};

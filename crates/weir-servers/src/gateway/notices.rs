@@ -168,7 +168,7 @@ impl Gateway {
     /// Reports that this many orders are refused because they were not sent, or not resent.
     pub(super) fn tell_refused(&self, upstream: &Upstream, why: Why, refused: usize) {
         match why {
-            Why::SessionOver | Why::Cancelled => {}
+            Why::SessionOver | Why::Cancelled | Why::GivenUp => {}
             Why::Stale if refused == 0 => {}
             Why::Stale => self.notice(
                 upstream,

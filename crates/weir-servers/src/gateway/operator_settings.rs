@@ -66,11 +66,13 @@ impl GatewayControl {
         self.shared.commander.change(id, &Change::reset_limits(account, names)?)
     }
 
-    /// Events when a gateway has started: the settings in the journal that its configuration does not show.
+    /// Events when a gateway has started: the settings in the journal that its configuration does not show, and the
+    /// trading day.
     pub fn events_at_start(&self) -> Vec<Event> {
         let killed = killed_line(&self.killed()).map(|line| Event::new(EventKind::KillSwitchOn, line));
         let limits = self.override_lines().into_iter().map(|line| Event::new(EventKind::LimitOverride, line));
-        killed.into_iter().chain(limits).collect()
+        let day = self.day_status().map(|day| Event::new(EventKind::Day, day.to_string()));
+        killed.into_iter().chain(limits).chain(day).collect()
     }
 
     /// A line for each limit of an operator that changes what the configuration says.

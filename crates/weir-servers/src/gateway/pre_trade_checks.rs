@@ -1,9 +1,9 @@
-//! The checks that an order has to pass on its client's worker: the kill switch and the limits. Each worker has its
-//! own.
+//! The checks that an order has to pass on its client's worker: the kill switch, the trading day and the limits. Each
+//! worker has its own.
 
 use std::sync::Arc;
 
-use weir_proto::ouch::{Inbound, Outbound};
+use weir_proto::ouch::{Inbound, Outbound, reject_reason};
 use weir_trading::{
     AccountId, KillScope, KillSwitch, Positions, References, RiskConfig, RiskLimits, RiskState,
 };
@@ -28,6 +28,8 @@ const POSITIONS_MAX: usize = 1 << 16;
 /// The checks of one worker, and what follows the same answers.
 pub(super) struct Checks {
     kill: KillSwitch,
+    /// No session of the trading day is open.
+    is_closed: bool,
     pub(super) risk: RiskState,
     /// Executed shares. Nothing is checked against them.
     pub(super) positions: Positions,
@@ -41,7 +43,7 @@ impl Checks {
         // Without a control socket orders are not followed, and nobody could ask for positions.
         let follows = risk.follows_orders();
         let positions = Positions::new(accounts, if follows { POSITIONS_MAX } else { 0 });
-        Self { kill: KillSwitch::new(accounts), follows, risk, positions }
+        Self { kill: KillSwitch::new(accounts), is_closed: false, follows, risk, positions }
     }
 
     /// Whether an order may be passed on; the error is the reason.
@@ -52,14 +54,15 @@ impl Checks {
         account: AccountId,
         message: &Inbound<'_>,
     ) -> Result<(), u16> {
-        self.kill.check(account)?;
+        self.kills(account)?;
         self.risk.check(now_ns, account, message)
     }
 
     /// Whether an order of this account must not be sent, although another worker has admitted it.
     #[inline]
     pub(super) fn kills(&self, account: AccountId) -> Result<(), u16> {
-        self.kill.check(account)
+        self.kill.check(account)?;
+        if self.is_closed { Err(reject_reason::HALTED) } else { Ok(()) }
     }
 
     /// Applies an answer to a client, in the client's numbers.
@@ -86,6 +89,11 @@ impl Checks {
         }
     }
 
+    /// Refuses orders outside of the sessions of the trading day, or takes them again.
+    pub(super) fn close(&mut self, is_closed: bool) {
+        self.is_closed = is_closed;
+    }
+
     /// Stops or releases an account, or all accounts.
     pub(super) fn kill(&mut self, account: Option<AccountId>, is_on: bool) {
         self.kill.set(account.map_or(KillScope::Everyone, KillScope::Account), is_on);
@@ -94,7 +102,7 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::{BrokenTrade, ClientOrderId, Executed, reject_reason};
+    use weir_proto::ouch::{BrokenTrade, ClientOrderId, Executed};
     use weir_trading::Unattributed;
 
     use super::*;
@@ -118,6 +126,20 @@ mod tests {
             Err(reject_reason::FIRM_NOT_AUTHORIZED),
             "its own switch is still on"
         );
+    }
+
+    #[test]
+    fn outside_of_a_session_orders_are_refused_with_their_reason_and_a_stopped_account_with_its_reason() {
+        let mut checks = Checks::new(2, new_risk(2, 0, false, &Arc::new(References::new(1))));
+        let (first, second) = (AccountId(0), AccountId(1));
+        checks.kill(Some(first), true);
+        checks.close(true);
+        assert_eq!(checks.admit(0, first, &enter(1, 1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Err(reject_reason::HALTED));
+        assert_eq!(checks.kills(second), Err(reject_reason::HALTED));
+        checks.close(false);
+        assert_eq!(checks.admit(0, second, &enter(1, 1)), Ok(()));
+        assert_eq!(checks.kills(first), Err(reject_reason::FIRM_NOT_AUTHORIZED), "its switch stays on");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     controls::{Change, Controls},
     outstanding::{OutstandingLimits, OutstandingOrders},
     positions::{Executed, ExecutedShares, Positions},
-    unreachable_orders::{Stranded, Why},
+    unreachable_orders::{Stranded, Why, left_behind},
     unsolicited_cancels::Expiry,
     upstream_session::Resume,
     venue_record::{Endpoint, Venues, of_endpoint_record, of_venues_record},
@@ -687,6 +687,7 @@ impl<'c> Recovering<'c> {
             | Change::Limits { account: name, .. }
             | Change::LimitValues { account: name, .. } => name,
             Change::References { prices } => return self.positions.priced(t_ns, prices),
+            Change::Day(_) => return self.controls.apply(None, change, t_ns),
         };
         let account = name.as_deref().map(self.accounts);
         // An account that is no longer configured has nothing to change.
@@ -720,7 +721,7 @@ impl<'c> Recovering<'c> {
             let endpoints = self.endpoints.get(&place).zip(self.endpoints_now.get(&place));
             if let Some(why) = endpoints.and_then(|(before, now)| now.change_from(before)) {
                 let expiries = session.outstanding.expiries();
-                stranded.extend(expiries.iter().map(|it| left_behind(it, &self.venues[*venue], &why)));
+                stranded.extend(expiries.iter().map(|it| left_behind(it.origin, &self.venues[*venue], &why)));
                 if gives_up {
                     naming.add(place, session, expiries, &mut expired);
                 }
@@ -767,12 +768,6 @@ impl<'c> Recovering<'c> {
             venues: naming.venues,
         }
     }
-}
-
-/// An order that was sent where its worker no longer logs in.
-fn left_behind(order: &Expiry, venue: &str, why: &Why) -> Stranded {
-    let Origin { account, user_ref_num, .. } = order.origin;
-    Stranded { account, user_ref_num, venue: venue.to_owned(), why: why.clone() }
 }
 
 /// The refusal of an order that was never sent.

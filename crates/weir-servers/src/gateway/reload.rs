@@ -125,6 +125,9 @@ pub(super) fn plan(running: &InForce, wanted: &InForce, known: &Known<'_>) -> Re
         return Err(errors);
     }
     routes(&running.config, &wanted.config, &places, &mut plan);
+    if running.config.day != wanted.config.day {
+        plan.lines.push("other sessions of the day".to_owned());
+    }
     Ok(plan)
 }
 
@@ -140,6 +143,7 @@ fn fixed(running: &InForce, wanted: &InForce) -> Vec<String> {
         ("route", now.route != then.route),
         ("handoff", format!("{:?}", now.handoff) != format!("{:?}", then.handoff)),
         ("hop_times", now.hop_times != then.hop_times),
+        ("day", now.day.is_some() != then.day.is_some()),
         ("journal", now.journal != then.journal),
         ("drop_copy", now.drop_copy != then.drop_copy),
     ];
@@ -229,6 +233,7 @@ fn by_name(config: &GatewayConfig) -> impl Iterator<Item = (&AccountConfig, &Opt
 fn is_same(before: &AccountConfig, after: &AccountConfig) -> bool {
     before.password_hash == after.password_hash
         && before.cancel_on_disconnect == after.cancel_on_disconnect
+        && before.cancel_after == after.cancel_after
         && before.takeover == after.takeover
 }
 

@@ -17,6 +17,7 @@ use super::{
     control::{AUDIT_PATIENCE, ControlRequest, ControlResponse},
     controls::ResolvedLimits,
     reload::{InForce, Known, Plan, Routes, VenueStep, WorkerPlan, plan},
+    server::GatewayState,
     upstream::{Login, Upstream},
     venue_record::Endpoint,
     worker::Gateway,
@@ -82,10 +83,25 @@ impl GatewayControl {
             self.orders.change_accounts(&changed, &added, &removed);
             *in_force = wanted;
         })?;
+        self.shared.day.set_config(in_force.config.day.clone());
         if has_other_limits {
             lines.extend(self.override_lines());
         }
         Ok(lines)
+    }
+}
+
+impl GatewayState {
+    /// Checks that a start could read the configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn readable(&self) -> Result<(), String> {
+        let reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Reloading { read, .. }) = reloading.as_ref() else { return Ok(()) };
+        read()
+            .map(drop)
+            .map_err(|errors| format!("the next session could not start: {}", errors.replace('\n', "; ")))
     }
 }
 

@@ -35,6 +35,7 @@ use super::{
     control::{ControlRequest, ControlResponse, UpstreamStatus},
     controls::{Change, Controls},
     counters::{GatewayCounters, total},
+    day::{DayKeeper, takes_orders_at},
     drop_copy::{DropCopyControl, DropCopyServer, JournalEnds},
     hop_latency::{Hops, summarize},
     notices::{Begun, Notices},
@@ -96,6 +97,7 @@ pub(super) struct GatewayState {
     handoff: Vec<Arc<HandoffCounters>>,
     pub(super) commander: Commander,
     pub(super) asker: Asker,
+    pub(super) day: DayKeeper,
     /// How far the journals are durable, if there is a drop copy.
     pub(super) journal_ends: Option<Arc<JournalEnds>>,
     /// Set before the workers start, if there is one.
@@ -210,7 +212,10 @@ impl Prepared {
         let journal_ends =
             config.drop_copy.as_ref().map(|_| JournalEnds::new(&recovery.journal_ends(), workers));
         let elsewhere = recovered.elsewhere(venues, |account| common.sender_of(account));
+        let standing = recovered.controls.day.as_ref();
+        let takes_orders = takes_orders_at(config.day.as_ref(), standing, now.wall_ns);
         let shared = Arc::new(GatewayState {
+            day: DayKeeper::new(config.day.clone(), takes_orders),
             common: Arc::new(common),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,
@@ -308,7 +313,13 @@ fn read_journals(
 /// An account that is no longer configured and whose stream continues.
 fn without_login(name: &Name<6>) -> AccountConfig {
     // No password has this hash.
-    AccountConfig { name: *name, password_hash: "".into(), cancel_on_disconnect: false, takeover: false }
+    AccountConfig {
+        name: *name,
+        password_hash: "".into(),
+        cancel_on_disconnect: false,
+        cancel_after: Duration::ZERO,
+        takeover: false,
+    }
 }
 
 /// The orders of one worker's clients.
@@ -458,6 +469,7 @@ fn check(server: &ServerConfig, config: &GatewayConfig) -> Result<(), ServeError
         return Err(wrong(invalid(format!("{workers} workers; 1 to {WORKERS_MAX} are possible"))));
     }
     check_venues(config, workers).map_err(wrong)?;
+    config.check_day().map_err(|reason| wrong(invalid(reason)))?;
     config.check_drop_copy().map_err(|text| wrong(invalid(text)))?;
     if workers > 1 && config.route != Route::Own && config.handoff.strategy == handoff::Strategy::Owner {
         return Err(wrong(invalid(format!(
@@ -627,6 +639,9 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
         gateway.reject_unsent(account, reject);
     }
     gateway.kill_again(&shared.commander.controls(), &config.accounts);
+    if config.day.is_some() {
+        gateway.resume_day(shared.commander.controls().day.as_ref(), shared.day.takes_orders());
+    }
     gateway.start();
     gateway.keep(spawn(obey(Rc::clone(&gateway), requests)));
     gateway.keep(spawn(queries::answer(Rc::clone(&gateway), queries)));
@@ -744,6 +759,8 @@ impl GatewayControl {
 
     /// Starts draining: the session with clients can be joined again after the next start.
     pub fn drain(&self) {
+        // Also while a day ends: then the program does not go on.
+        self.shared.day.go_on(false);
         self.orders.drain();
     }
 

@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use weir_proto::ouch::Symbol;
-use weir_trading::AccountId;
+use weir_trading::{AccountId, Origin};
 
 use super::config::GatewayConfig;
 
@@ -20,6 +20,12 @@ pub(super) struct Stranded {
     /// Its venue.
     pub(super) venue: String,
     pub(super) why: Why,
+}
+
+/// An order that was sent where its worker no longer logs in.
+pub(super) fn left_behind(order: Origin, venue: &str, why: &Why) -> Stranded {
+    let Origin { account, user_ref_num, .. } = order;
+    Stranded { account, user_ref_num, venue: venue.to_owned(), why: why.clone() }
 }
 
 /// The part that the configuration lacks.

@@ -171,6 +171,13 @@ impl Upstream {
         orders
     }
 
+    /// Ends every open order here, after its cancel.
+    pub(super) fn give_up_orders(&self, gateway: &Gateway) {
+        let mut effects = Effects::default();
+        self.session.borrow_mut().give_up_orders(&mut effects);
+        self.execute(gateway, &mut effects, gateway.store.now());
+    }
+
     /// Whether ended orders have to be reported to clients.
     pub(super) fn has_untold(&self) -> bool {
         !self.untold.borrow().is_empty()

@@ -27,6 +27,7 @@ use weir_proto::ouch::{CancelReject, Inbound, Outbound, Rejected, Symbol, reject
 use weir_trading::{AccountId, Origin, References};
 
 use super::{
+    absences::Absences,
     counters::{GatewayCounters, total},
     hop_latency::{Hop, Hops},
     notices::{Begun, Notices},
@@ -155,6 +156,7 @@ pub(super) struct Gateway {
     pub(super) checks: RefCell<Checks>,
     elsewhere: RefCell<OrdersElsewhere>,
     waiters: Notify,
+    pub(super) absences: Absences,
     /// Answers emitted since the last receive began.
     answered: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
@@ -209,6 +211,7 @@ impl Gateway {
             checks: RefCell::new(parts.checks),
             elsewhere: RefCell::new(parts.elsewhere),
             waiters: Notify::default(),
+            absences: Absences::default(),
             answered: Cell::new(0),
             tasks: RefCell::default(),
             is_draining: Cell::new(false),
@@ -266,7 +269,7 @@ impl Gateway {
     }
 
     /// Every worker that may have orders of an account.
-    fn workers_of(&self, account: AccountId) -> BTreeSet<usize> {
+    pub(super) fn workers_of(&self, account: AccountId) -> BTreeSet<usize> {
         let elsewhere = self.elsewhere.borrow();
         let of_orders = elsewhere.workers_of(account).iter().map(|worker| usize::from(*worker));
         of_orders.chain([self.sender_of(account)]).collect()
@@ -723,16 +726,13 @@ impl Application for Gateway {
         })
     }
 
+    fn on_login(&self, account: AccountId) {
+        self.note_present(account);
+    }
+
     fn on_disconnect(&self, account: AccountId) {
-        if !self.store.account(account).cancel_on_disconnect() || self.is_draining.get() {
-            return;
-        }
-        for sender in self.workers_of(account) {
-            if sender == self.worker {
-                self.cancel_of_disconnected(account);
-            } else {
-                self.push(sender, WorkerMessage::bare(Kind::CancelAll, account.0));
-            }
+        if self.store.account(account).cancel_on_disconnect() && !self.is_draining.get() {
+            self.note_absent(account);
         }
     }
 

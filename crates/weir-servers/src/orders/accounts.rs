@@ -1,9 +1,12 @@
 //! The accounts of a server, in places with fixed numbers. A configuration that is read again may change everything
 //! but the name of an account, and may fill empty places. There are no locks in the path of orders.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use foldhash::HashMap;
@@ -19,6 +22,7 @@ pub struct AccountPlace {
     /// Empty: it has no login.
     password_hash: Mutex<Arc<str>>,
     cancel_on_disconnect: AtomicBool,
+    cancel_after_s: AtomicU64,
     takeover: AtomicBool,
 }
 
@@ -33,6 +37,11 @@ impl AccountPlace {
     #[inline]
     pub fn cancel_on_disconnect(&self) -> bool {
         self.cancel_on_disconnect.load(Ordering::Relaxed)
+    }
+
+    /// See [`AccountConfig::cancel_after`]; in whole seconds.
+    pub fn cancel_after(&self) -> Duration {
+        Duration::from_secs(self.cancel_after_s.load(Ordering::Relaxed))
     }
 
     /// See [`AccountConfig::takeover`].
@@ -58,6 +67,7 @@ impl AccountPlace {
         self.name.get_or_init(|| config.name);
         *self.hash() = Arc::clone(&config.password_hash);
         self.cancel_on_disconnect.store(config.cancel_on_disconnect, Ordering::Relaxed);
+        self.cancel_after_s.store(config.cancel_after.as_secs(), Ordering::Relaxed);
         self.takeover.store(config.takeover, Ordering::Relaxed);
     }
 }
@@ -153,6 +163,7 @@ mod tests {
             name: name.parse().expect("a name"),
             password_hash: hash.into(),
             cancel_on_disconnect: true,
+            cancel_after: Duration::from_secs(5),
             takeover: false,
         }
     }
@@ -174,6 +185,7 @@ mod tests {
         assert_eq!(&*accounts.hash_for(None), "a");
         accounts.change(AccountId(3), &AccountConfig { takeover: true, ..account("C", "new") });
         assert_eq!(&*accounts.hash_for(Some(AccountId(3))), "new");
+        assert_eq!(accounts.at(AccountId(3)).cancel_after(), Duration::from_secs(5));
         assert!(accounts.at(AccountId(3)).takeover() && accounts.at(AccountId(3)).cancel_on_disconnect());
     }
 }

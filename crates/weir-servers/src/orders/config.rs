@@ -23,6 +23,8 @@ pub struct AccountConfig {
     pub password_hash: Arc<str>,
     /// Cancel the account's live orders when its connection ends.
     pub cancel_on_disconnect: bool,
+    /// How long the client has to come back before that. An exchange gives no time.
+    pub cancel_after: Duration,
     /// A second login ends the first connection; otherwise the second is refused.
     pub takeover: bool,
 }
@@ -136,6 +138,7 @@ pub fn accounts_named(letter: char, count: u32) -> Vec<AccountConfig> {
         name: password_verifier::name(&format!("{letter}{number:05}")),
         password_hash: Arc::clone(&hash),
         cancel_on_disconnect: false,
+        cancel_after: Duration::ZERO,
         takeover: false,
     };
     (1..=count.min(99_999)).map(named).collect()

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
+    time::Duration,
 };
 
 use serde::{Deserialize, de::DeserializeOwned};
@@ -240,8 +241,23 @@ pub(crate) struct AccountTable {
     pub(crate) password_hash: Spanned<String>,
     #[serde(default)]
     pub(crate) cancel_on_disconnect: bool,
+    /// Seconds before that. An exchange has no such key.
+    #[serde(skip)]
+    pub(crate) cancel_after_s: Option<Spanned<u64>>,
     #[serde(default)]
     pub(crate) takeover: bool,
+}
+
+/// Longest time that a client has to come back before its orders are cancelled.
+const CANCEL_AFTER_S_MAX: u64 = 600;
+
+fn cancel_after(account: &AccountTable) -> Result<Duration, FieldError> {
+    let Some(seconds) = &account.cancel_after_s else { return Ok(Duration::ZERO) };
+    let key = "cancel_on_disconnect_after_s";
+    if !account.cancel_on_disconnect {
+        return invalid(seconds.span().start, format!("{key} needs cancel_on_disconnect = true"));
+    }
+    within(key, seconds, 0, CANCEL_AFTER_S_MAX).map(Duration::from_secs)
 }
 
 /// The accounts that are right; the others are errors.
@@ -259,9 +275,11 @@ pub(crate) fn accounts(tables: Vec<AccountTable>, errors: &mut FieldErrors) -> V
             let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
             return invalid(account.name.span().start, message);
         }
+        let cancel_after = cancel_after(&account)?;
         Ok(AccountConfig {
             name,
             password_hash: password_hash(&account.password_hash)?,
+            cancel_after,
             cancel_on_disconnect: account.cancel_on_disconnect,
             takeover: account.takeover,
         })

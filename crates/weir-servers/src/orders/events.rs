@@ -89,11 +89,13 @@ pub enum EventKind {
     Drain,
     /// The session with clients ends.
     SessionEnd,
+    /// A session of the trading day begins or ends, or waits.
+    Day,
 }
 
 impl EventKind {
     /// The number of kinds.
-    pub(crate) const COUNT: usize = Self::SessionEnd as usize + 1;
+    pub(crate) const COUNT: usize = Self::Day as usize + 1;
 
     /// All of them, for checks.
     #[cfg(test)]
@@ -131,6 +133,7 @@ impl EventKind {
         Self::LimitOverride,
         Self::Drain,
         Self::SessionEnd,
+        Self::Day,
     ];
 
     /// Events of this kind that are reported in a period, and the period. Logins of all clients come within seconds.

@@ -302,6 +302,11 @@ impl OrdersControl {
         self.shared.session
     }
 
+    /// How many sessions have ended before it.
+    pub(crate) fn generation(&self) -> u16 {
+        self.shared.generation
+    }
+
     /// Ends the session with this name, and with it the server: as [`Self::drain`], but clients are informed that the
     /// session is over. It cannot be joined again; the next start opens the next one.
     ///

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "seeds and times are for the reader of a failure")]
 
 mod conservation;
+mod day;
 mod differential;
 mod echo;
 mod kill;

@@ -76,6 +76,10 @@ pub(crate) enum CtlTask {
         /// Name of the session, as weir ctl sessions shows it
         name: String,
     },
+    /// Begin a trading day, or the session of [day] that is due now; orders are taken
+    StartOfDay,
+    /// End the trading day: orders are refused, and the session with clients ends when none is open
+    EndOfDay,
     /// Read the configuration file again: accounts, passwords, limits, routes, addresses of venues; all or nothing
     Reload,
     /// Show the sessions of clients and with exchanges, and why one is not open

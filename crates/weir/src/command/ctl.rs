@@ -55,6 +55,8 @@ pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
         }
         CtlTask::Drain => ControlRequest::Drain,
         CtlTask::EndSession { name } => ControlRequest::EndSession { session: name.clone() },
+        CtlTask::StartOfDay => ControlRequest::StartOfDay,
+        CtlTask::EndOfDay => ControlRequest::EndOfDay,
         CtlTask::Reload => ControlRequest::Reload,
         CtlTask::Sessions { account } => ControlRequest::Sessions { account: account.clone() },
         CtlTask::Unlock { whom } => match whom.parse::<IpAddr>() {
@@ -228,6 +230,9 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
         }
         ControlRequest::Drain => lines.push("draining".into()),
         ControlRequest::EndSession { session } => lines.push(format!("ending session {session}")),
+        ControlRequest::StartOfDay | ControlRequest::EndOfDay => {
+            lines.extend(answer.day.as_ref().map(ToString::to_string));
+        }
         ControlRequest::Reload => {
             let changes = answer.changes.as_deref().unwrap_or_default();
             lines.push(if changes.is_empty() { "reloaded; nothing has changed" } else { "reloaded" }.into());
@@ -271,6 +276,7 @@ fn limits(answer: &ControlResponse) -> Vec<String> {
 
 fn sessions(answer: &ControlResponse) -> Vec<String> {
     let mut lines: Vec<String> = answer.session.iter().map(|session| format!("session {session}")).collect();
+    lines.extend(answer.day.as_ref().map(ToString::to_string));
     lines.push("account  worker  state      sent        last        order       queued".to_owned());
     for session in answer.sessions.iter().flatten() {
         lines.push(format!(

@@ -14,7 +14,7 @@ use journal::{AFTER_EXPORT, AFTER_PRINT, JOURNAL};
 type Row = (&'static str, [&'static str; 2]);
 
 /// The purpose of each command; the first is the program itself.
-const COMMANDS: [Row; 51] = [
+const COMMANDS: [Row; 53] = [
     (
         "",
         [
@@ -149,6 +149,20 @@ const COMMANDS: [Row; 51] = [
         [
             "고객과의 세션을 끝내고 게이트웨이를 종료합니다. 다시 시작하면 새 세션이 됩니다",
             "结束与客户的会话并关闭网关；下次启动为新会话",
+        ],
+    ),
+    (
+        "ctl start-of-day",
+        [
+            "거래일, 또는 [day]에서 지금 열릴 세션을 시작합니다: 주문을 받습니다",
+            "开始交易日，或 [day] 中当前应开始的时段：接受订单",
+        ],
+    ),
+    (
+        "ctl end-of-day",
+        [
+            "거래일을 끝냅니다: 주문을 거부하고, 미체결 주문이 없으면 고객과의 세션을 끝냅니다",
+            "结束交易日：拒绝订单，没有未成交订单时结束与客户的会话",
         ],
     ),
     (

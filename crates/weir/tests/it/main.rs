@@ -35,6 +35,7 @@ mod observe_selection;
 mod observe_tools;
 mod order_client;
 mod order_cycles;
+mod order_day;
 mod order_drop_copy;
 mod order_frozen_disk;
 mod order_full_disk;

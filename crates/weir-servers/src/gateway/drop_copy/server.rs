@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use weir_engine::{
@@ -142,6 +143,7 @@ fn orders_config(
     let firms = copy.firms.iter().map(|firm| AccountConfig {
         name: firm.name,
         password_hash: Arc::clone(&firm.password_hash),
+        cancel_after: Duration::ZERO,
         cancel_on_disconnect: false,
         takeover: firm.takeover,
     });

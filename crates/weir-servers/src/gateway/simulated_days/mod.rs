@@ -39,7 +39,7 @@ use weir_stats::random::splitmix;
 use weir_trading::{AccountId, Route, WhenFull};
 
 use super::{
-    GatewayConfig, OutstandingLimits, VenueConfig,
+    DayConfig, GatewayConfig, OutstandingLimits, VenueConfig,
     outstanding::OutstandingOrders,
     recovery::Moment,
     server::{GatewayState, Prepared},
@@ -120,6 +120,7 @@ struct Happened {
     checkpoints: u64,
     /// Kills that found one disk behind the other.
     cuts: u64,
+    sessions_ended: u64,
     /// Effects of the kernel's faults: short sends, and accepts that failed for lack of a resource.
     sends_short: u64,
     accepts_starved: u64,
@@ -136,6 +137,7 @@ const AT_LEAST: Happened = Happened {
     checkpoints: 200,
     failed_disks: 50,
     cuts: 0,
+    sessions_ended: 0,
     sends_short: 0,
     accepts_starved: 0,
 };
@@ -169,6 +171,7 @@ impl Happened {
         self.failed_disks += other.failed_disks;
         self.checkpoints += other.checkpoints;
         self.cuts += other.cuts;
+        self.sessions_ended += other.sessions_ended;
         self.sends_short += other.sends_short;
         self.accepts_starved += other.accepts_starved;
     }
@@ -198,6 +201,8 @@ struct Day {
     is_faulty: bool,
     /// The random choices for its disks, if one of them may be behind the other.
     cuts: Option<Random>,
+    /// The random choices for sessions of the trading day, if there are such.
+    sessions: Option<Random>,
     happened: Happened,
     /// The configuration of the phase before.
     config_before: Option<GatewayConfig>,
@@ -262,6 +267,7 @@ impl Day {
             seed,
             is_faulty: false,
             cuts: None,
+            sessions: None,
             happened: Happened::default(),
             config_before: None,
             log: Vec::new(),
@@ -347,6 +353,7 @@ impl Day {
                 for _ in 0..10 + self.random.below(12) {
                     self.listen(&world);
                     self.step(&mut world).await;
+                    self.may_turn_session(&world);
                     if self.cut(&mut world).await {
                         break;
                     }
@@ -425,6 +432,7 @@ impl Day {
         let world =
             World { gateways, locals, shared, lines, has_failed: false, is_cut: false, is_whole: true };
         self.compare_switches(&world)?;
+        self.compare_session(&world)?;
         Ok(world)
     }
 
@@ -494,6 +502,7 @@ impl Day {
             journal: Some((self.folder.join("gateway"), Level::Os)),
             journal_segment_bytes: 64 << 10,
             journal_faults: Some(judge),
+            day: self.sessions.as_ref().map(|_| DayConfig::default()),
             expire_unreachable: true,
             hop_times: false,
             ..demo

@@ -77,6 +77,8 @@ pub(super) struct Truth {
     moved_ns: Vec<(u64, Option<u32>)>,
     /// Who was stopped or released; all accounts if none is given.
     kills: Vec<(u64, Option<u32>, bool)>,
+    /// When sessions of the trading day began, and when they ended; none: there are no such sessions.
+    sessions: Vec<(u64, bool)>,
     /// The names of replaces that the gateway has sent, according to its journals, and of those that arrived at a
     /// venue.
     pub(super) sent_on: BTreeSet<String>,
@@ -136,6 +138,22 @@ impl Truth {
         self.kills.push((now_ns, account, is_on));
     }
 
+    /// Records that a session of the trading day begins or ends.
+    pub(super) fn turn_session(&mut self, now_ns: u64, is_open: bool) {
+        self.sessions.push((now_ns, is_open));
+    }
+
+    /// Since when no session of the trading day is open at a time.
+    pub(super) fn closed_since(&self, t_ns: u64) -> Option<u64> {
+        let until = self.sessions.iter().filter(|(at_ns, _)| *at_ns <= t_ns);
+        until.fold(None, |since: Option<u64>, (at_ns, is_open)| (!is_open).then(|| since.unwrap_or(*at_ns)))
+    }
+
+    /// Whether one has begun or ended so recently that it may not have been stored.
+    pub(super) fn has_just_turned(&self, now_ns: u64) -> bool {
+        self.sessions.last().is_some_and(|(at_ns, _)| at_ns + ARRIVES_NS >= now_ns)
+    }
+
     /// Since when an account, or all accounts, are stopped by their own switch at a time.
     pub(super) fn switched_since(&self, account: Option<u32>, t_ns: u64) -> Option<u64> {
         let own = self.kills.iter().filter(|(at_ns, of, _)| *at_ns <= t_ns && *of == account);
@@ -148,7 +166,8 @@ impl Truth {
     }
 
     fn stopped_since(&self, account: u32, t_ns: u64) -> Option<u64> {
-        [None, Some(account)].into_iter().filter_map(|of| self.switched_since(of, t_ns)).min()
+        let switches = [None, Some(account)].into_iter().filter_map(|of| self.switched_since(of, t_ns));
+        switches.chain(self.closed_since(t_ns)).min()
     }
 
     /// Whether the gateway must have heard a message: because the session continues, or because it was hearing it
@@ -242,7 +261,8 @@ fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
             }
             Outbound::Rejected(rejected) => {
                 order.answers += 1;
-                order.is_refused = rejected.reason == reject_reason::DESTINATION_CLOSED;
+                let of_gateway = [reject_reason::DESTINATION_CLOSED, reject_reason::HALTED];
+                order.is_refused = of_gateway.contains(&rejected.reason);
             }
             Outbound::Executed(executed) => {
                 if order.has_expired || order.is_refused {
@@ -330,7 +350,8 @@ fn check_order(truth: &Truth, order: &Heard, said: &[&Said]) -> Result<(), Strin
     let mut moved = truth.moved_ns.iter().filter(|(at_ns, of)| *at_ns >= first_ns && concerns_it(of));
     let moved_ns = moved.next().map(|(at_ns, _)| *at_ns).filter(|_| is_given_up);
     let is_left = said.iter().any(|said| truth.ended_ns.contains_key(&said.place));
-    if order.has_expired && !is_left && moved_ns.is_none() {
+    let is_closed = truth.sessions.iter().any(|(at_ns, is_open)| *at_ns >= first_ns && !is_open);
+    if order.has_expired && !is_left && !is_closed && moved_ns.is_none() {
         return Err("has expired, and nothing has ended its session".into());
     }
     let mut happened: BTreeMap<(u32, u64), i32> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The gateway's own cancels in one session: of all orders of an account or of all accounts, for a kill switch or for
-//! a client that is not connected; and of single orders, for an operator.
+//! The gateway's own cancels in one session: of all orders of an account or of all accounts, for a kill switch, at the
+//! end of a session of the trading day or for a client that is not connected; and of single orders, for an operator.
 //!
 //! The former are repeated on every connection until none of their orders is open, and counted. Their orders are no
 //! longer sent: unsent ones are taken back, and unanswered ones are not resent. The latter go the way of clients'
@@ -100,6 +100,8 @@ impl MassCancel {
     fn refusal(&self) -> u16 {
         match self.reason {
             cancel_reason::SUPERVISORY => reject_reason::FIRM_NOT_AUTHORIZED,
+            // Their session of the trading day has ended.
+            cancel_reason::TIMEOUT => reject_reason::HALTED,
             _ => reject_reason::DESTINATION_CLOSED,
         }
     }

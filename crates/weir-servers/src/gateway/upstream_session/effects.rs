@@ -107,6 +107,8 @@ pub(in crate::gateway) enum Why {
     SessionOver,
     /// They were to be cancelled, and no connection had been given them.
     Cancelled,
+    /// Their session of the trading day has ended, and the next one begins.
+    GivenUp,
     /// They were too old, or to be cancelled, when they could have been resent.
     Stale,
     /// They were too old when they could have been sent.

@@ -2,7 +2,7 @@
 //! or not resent.
 
 use weir_proto::soup::Name;
-use weir_trading::AccountId;
+use weir_trading::{AccountId, Origin, WhenFull};
 
 use super::{Effect, Effects, End, Expired, UpstreamSession, Why};
 use crate::gateway::{
@@ -50,6 +50,20 @@ impl UpstreamSession {
     /// The key of the current session, for the orders that end in it.
     pub(super) fn session_key(&self) -> u64 {
         pack_sequence(self.key, self.known.epoch, 0)
+    }
+
+    /// Ends every open order here. Call it when they have been cancelled: those that no connection was given are over
+    /// then. At a venue that forgets orders they are not known to be open, and stay.
+    pub(in crate::gateway) fn give_up_orders(&mut self, effects: &mut Effects) {
+        if self.outstanding.limits().when_full == WhenFull::ForgetOldest {
+            return;
+        }
+        let key = |(origin, _): (Origin, Option<u32>)| (origin.account, origin.user_ref_num);
+        let open: Vec<_> = self.outstanding.open_orders().map(key).collect();
+        let give_up = |outstanding: &mut OutstandingOrders| outstanding.give_up(open);
+        let expiries = self.cancels.count_ended(&mut self.outstanding, give_up);
+        self.release_ignored(effects);
+        effects.expire(Why::GivenUp, self.session_key(), expiries);
     }
 
     fn release_ignored(&mut self, effects: &mut Effects) {

@@ -15,7 +15,7 @@ use crate::{
 
 impl Gateway {
     /// Answers go first, and nothing is lost: messages that find no room wait here.
-    pub(super) fn push(&self, worker: usize, worker_message: WorkerMessage) {
+    pub(in crate::gateway) fn push(&self, worker: usize, worker_message: WorkerMessage) {
         let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
         let worker_message = if overflow.count(priority) == 0 {
             let Err(worker_message) = self.port.push(worker, priority, worker_message) else { return };

@@ -1,9 +1,11 @@
 //! Tests of the order gateway between clients and exchanges, real and scripted ones.
 
+mod absences;
 mod address;
 mod anew;
 mod changes;
 mod client_page;
+mod day;
 mod drop_copy;
 mod elsewhere;
 mod ending;

@@ -83,6 +83,7 @@ pub fn exchange_in(mode: Mode, driver: Driver, listen: Address) -> OrdersServer 
         name: format!("G{number:05}").parse().expect("a name"),
         password_hash: hash.clone(),
         cancel_on_disconnect: false,
+        cancel_after: Duration::ZERO,
         takeover: true,
     };
     let orders = OrdersConfig::new((1..=4).map(account).collect());

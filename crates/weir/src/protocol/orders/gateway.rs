@@ -1,12 +1,24 @@
 //! `weir serve gateway`.
 
-use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    env, fs,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::Command,
+    rc::Rc,
+    sync::Arc,
+    thread,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
 use weir_record::engine::ServerStats;
 use weir_servers::{
-    gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, ReadConfig},
+    gateway::{
+        self, ControlPath, ControlSocket, GatewayConfig, GatewayControl, GatewayServer, Listeners, ReadConfig,
+    },
     orders::ConfigErrors,
 };
 
@@ -54,16 +66,49 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
     let kept = Rc::clone(&open);
+    let started: Rc<RefCell<Option<GatewayControl>>> = Rc::default();
+    let at_start = Rc::clone(&started);
     prepared.run_server(move |server| {
         let gateway = GatewayServer::start(server, config)?;
         let handle = gateway.control();
+        *at_start.borrow_mut() = Some(handle.clone());
         let running = running(gateway, log, (control, kept));
         let Some((listeners, read)) = read else { return Ok(running) };
         handle.reload_with(listeners, read);
         Ok(running.with_reload(move || handle.reload_at_signal()))
     })?;
     drop(open.take());
+    if started.take().is_some_and(|gateway| gateway.goes_on()) {
+        return Err(start_again());
+    }
     Ok(Exit::Ok)
+}
+
+/// Replaces this process by a start with the same arguments, for the next session with clients. Its number stays, so a
+/// supervisor sees no end. Returns only if that fails.
+fn start_again() -> anyhow::Error {
+    let of_proc = || PathBuf::from("/proc/self/exe");
+    // The file may have been replaced or removed since.
+    let program = env::current_exe().ok().filter(|path| path.exists()).unwrap_or_else(of_proc);
+    let mut arguments = env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let error = Command::new(program).arg0(name).args(arguments).exec();
+    anyhow::Error::new(error)
+        .context("the day has ended, and the next session cannot start; start the gateway again")
+}
+
+/// Carries out what is due in the trading day, as long as the gateway works.
+fn follow_day(control: GatewayControl) {
+    let follow = move || {
+        while !control.orders().is_draining() {
+            thread::sleep(control.follow_day(SystemTime::now()));
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("weir-day".into()).spawn(follow) {
+        output::tell(&format!(
+            "no session of the trading day is begun or ended, so start the gateway again: {error}"
+        ));
+    }
 }
 
 /// Reads file and flags as at the start.
@@ -84,7 +129,11 @@ fn running(
     let handle = gateway.control();
     super::tell_events(handle.orders(), handle.events_at_start(), log);
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
+    let (days, of_signal) = (handle.clone(), handle.clone());
     let until_ready = move || {
+        if days.day_status().is_some() {
+            follow_day(days);
+        }
         // Without these threads the gateway still works.
         match control.map(|socket| socket.answer(handle.clone())).transpose() {
             Ok(path) => *kept.borrow_mut() = path,
@@ -99,11 +148,12 @@ fn running(
     };
     let fill_in = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
     let (orders, drop_copy) = gateway.into_parts();
-    let control = orders.control();
-    let running = Running::orders(orders, fill_in, Some(source), until_ready);
+    let ending = orders.control();
+    let running =
+        Running::orders(orders, fill_in, Some(source), until_ready).with_drain(move || of_signal.drain());
     let Some(drop_copy) = drop_copy else { return running };
     output::tell(&format!("drop copy on {}", drop_copy.address()));
-    running.and_then(move || drop_copy.end(control.ends_session()))
+    running.and_then(move || drop_copy.end(ending.ends_session()))
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {
@@ -160,6 +210,7 @@ pub(super) fn read(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners
         Err(_) if !is_read && arguments.config.is_some() => {}
         Err(error) => errors.push(error.to_string()),
     }
+    errors.extend(config.check_day().err().filter(|_| errors.is_empty()));
     errors.extend(config.check_drop_copy().err());
     if errors.is_empty() { Ok((config, listeners)) } else { Err(errors) }
 }

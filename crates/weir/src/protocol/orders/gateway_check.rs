@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Result;
 use weir_servers::{
-    gateway::{GatewayConfig, Listeners, VenueConfig},
+    gateway::{DayConfig, GatewayConfig, Listeners, VenueConfig},
     journal::{FolderState, Level, folder_state},
 };
 
@@ -86,6 +86,7 @@ fn contents(config: &GatewayConfig) -> Vec<String> {
         config.accounts.len(),
         config.session
     )];
+    lines.extend(config.day.as_ref().map(day));
     lines.extend(config.venues.iter().take(VENUES_LISTED_MAX).map(|venue| self::venue(config, venue)));
     if config.venues.len() > VENUES_LISTED_MAX {
         lines.push(format!("and {} more venues", config.venues.len() - VENUES_LISTED_MAX));
@@ -94,6 +95,16 @@ fn contents(config: &GatewayConfig) -> Vec<String> {
         lines.push("orders for other symbols are refused: there is no default_venue".into());
     }
     lines
+}
+
+/// The sessions of the trading day.
+fn day(day: &DayConfig) -> String {
+    let schedule = &day.schedule;
+    if schedule.is_empty() {
+        return "day: without sessions; `weir ctl start-of-day` and `end-of-day` begin and end it".into();
+    }
+    let names: Vec<&str> = schedule.sessions().iter().map(|session| session.name.as_str()).collect();
+    format!("day: sessions {}; {} holidays", names.join(", "), schedule.holidays())
 }
 
 fn venue(config: &GatewayConfig, venue: &VenueConfig) -> String {
