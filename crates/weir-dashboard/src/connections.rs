@@ -23,8 +23,8 @@ use weir_proto::client::counted_as;
 /// it gets the answer that there are too many.
 pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
 
-/// Connections of an address that were asked to leave and have not, beyond which a further one is not let in: whoever
-/// sends heads without an end cannot take the places of all others by coming again.
+/// Connections of an address that were asked to leave and have not, beyond which a further one is not let in: a
+/// client that sends heads without an end cannot take the places of all others by coming again.
 const LEAVING_ADDRESS_MAX: usize = 8;
 
 /// Open connections.

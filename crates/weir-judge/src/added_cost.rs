@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// A machine on which the baseline costs 10 µs, and arms cost the given amounts more, increasing slightly with
-    /// each block; after so many blocks.
+    /// each block; after this number of blocks.
     fn found_after(extra_us: &[(&str, [f64; 3])], blocks: u32, is_finished: bool) -> Vec<Effect> {
         let spec = study();
         let mut trials = Vec::new();

@@ -259,7 +259,6 @@ fn a_deadline_beyond_the_clock_of_the_kernel_is_waited_for() {
     let deadline = driver.deadline().expect("it lingers");
     let wake = Arc::clone(&driver.parts.wake);
     let waker = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(50));
         rustix::io::write(&wake, &1_u64.to_ne_bytes()).expect("it can be written");
     });
     driver.turn(Wait::Until(deadline)).expect("the ring can be entered");
