@@ -421,6 +421,8 @@ fn a_study_that_a_reader_has_stopped_is_not_asked_again_when_the_dashboard_ends(
     // It has written its report.
     let held = File::options().write(true).open(out.join("held")).expect("it reads");
     (&held).write_all(b"on\n").expect("it reads");
+    // `end` would ask the dashboard a second time. Then it does not wait for the report.
+    until("the end of the dashboard", || lab.dashboard.has_ended());
     lab.dashboard.end();
     assert_eq!(text(&out.join("asked")), "asked\n", "once");
 }

@@ -23,9 +23,11 @@ fn stats_name(test: &str) -> String {
     format!("@weir-it-top-{}-{test}", std::process::id())
 }
 
-/// The words of a row of the message table, by node. If several have one name, the process follows it.
-fn row(text: &str, node: &str) -> Vec<String> {
-    let is_named = |name: &str| name.trim().split(' ').next() == Some(node);
+/// The words of the message table's row of a process. Servers of other tests may have the same name. Then the name is
+/// followed by the number of the process.
+fn row(text: &str, node: &str, pid: &str) -> Vec<String> {
+    let full = format!("{node} {pid}");
+    let is_named = |name: &str| [node, &full].contains(&name.trim());
     let line = text.lines().rev().find(|line| line.split('|').nth(1).is_some_and(is_named));
     let line = line.unwrap_or_else(|| panic!("no row of {node}: {text}"));
     line.split('|').map(|word| word.trim().to_owned()).collect()
@@ -42,7 +44,7 @@ fn one_server_is_found_by_its_socket_by_its_number_and_by_nothing() {
     for words in [&["--socket", &name][..], &["--pid", &pid], &[]] {
         let said = weir(&[&quick, words].concat());
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let row = row(&said.stdout, "ECHO");
+        let row = row(&said.stdout, "ECHO", &pid);
         let port = server.address.rsplit(':').next().expect("a port");
         assert!(said.stdout.contains(&format!("ECHO: process {pid}, port {port}\n")), "{}", said.stdout);
         assert!(row[2].parse::<u64>().is_ok() || words.is_empty(), "{row:?}");
@@ -59,7 +61,7 @@ fn a_server_that_was_told_nothing_is_watched_with_its_rates() {
     echo_tcp(server.connect(), bytes(1_000, 1));
     let pid = server.process.pid().as_raw_nonzero().to_string();
     let said = weir(&["top", "--once", "--interval", "150ms", "--pid", &pid]);
-    let row = row(&said.stdout, "ECHO");
+    let row = row(&said.stdout, "ECHO", &pid);
     assert!(row[2].parse::<u64>().is_ok_and(|received| received > 0), "{row:?}");
     assert_eq!(row[3], "0", "its rate: {row:?}");
     assert_eq!(server.terminate(), 0);
