@@ -76,12 +76,25 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// The sentence of the primary comparison's cell; `None` if the study has another question.
+/// The sentence of the primary comparison's cell; `None` if the study has another question, or if this one stays open
+/// while the primary comparison has an answer. Then what is known comes first, and [`open`] follows it.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
+    let (sentence, outcome) = of_primary(view)?;
+    (outcome != Outcome::Open || !view.has_answer()).then_some(sentence)
+}
+
+/// That the question stays open, where the headline is about the primary comparison.
+pub(crate) fn open(view: &View<'_>) -> Option<String> {
+    let (sentence, outcome) = of_primary(view)?;
+    (outcome == Outcome::Open && view.has_answer()).then_some(sentence)
+}
+
+/// The answer of the question that the primary comparison's cell belongs to.
+fn of_primary(view: &View<'_>) -> Option<(String, Outcome)> {
     let cell_id = &view.primary()?.cell_id;
     let all = Costs::all(view);
     let mut own = all.iter().filter(|it| it.asked.cells.contains(cell_id));
-    own.find_map(|it| sentence(view, it))
+    own.find_map(|it| Some((sentence(view, it)?, it.least?.outcome?)))
 }
 
 /// The section, with a sentence for each answer.

@@ -60,8 +60,8 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     let saturation = saturation::beside(view, primary).or_else(|| saturation::at_one_rate(view, primary));
     let achieved = at_achieved_rates(view, primary);
     let rates = achieved.into_iter().chain(one_rate(view, primary));
-    let parts: Vec<String> =
-        rates.chain(saturation).chain(cause::because(view, primary)).chain(also).collect();
+    let parts = added_cost::open(view).into_iter().chain(rates).chain(saturation);
+    let parts: Vec<String> = parts.chain(cause::because(view, primary)).chain(also).collect();
     (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 

@@ -180,6 +180,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether the primary comparison has one: a difference, or its absence.
+    pub(crate) fn has_answer(&self) -> bool {
+        matches!(self.verdict(), Verdict::Better | Verdict::Worse | Verdict::Equivalent)
+    }
+
     /// The word of the study's own verdict, which is that of its primary comparison.
     pub(crate) fn own_verdict(&self) -> &'static str {
         if self.verdict() != self.result.verdict {
