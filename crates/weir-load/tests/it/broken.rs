@@ -14,7 +14,7 @@ use std::{
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::{failure::FailureCounts, load::LoadReport};
 
-use crate::servers::{echo_stream, report, run, serve, serve_messages, spec};
+use crate::servers::{NOBODY_ELSE, echo_stream, report, run, serve, serve_messages, spec};
 
 const SOON: Duration = Duration::from_millis(60);
 
@@ -267,7 +267,7 @@ fn the_limit_holds_in_an_open_loop_for_a_connection_that_was_idle_before() {
 
 #[test]
 fn a_port_where_nobody_listens_is_refused_and_the_run_says_so() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listener = TcpListener::bind((NOBODY_ELSE, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
     let error = run(&LoadSpec { connections: 3, ..spec(address) }).expect_err("nobody is there");
@@ -278,7 +278,7 @@ fn a_port_where_nobody_listens_is_refused_and_the_run_says_so() {
 
 #[test]
 fn a_server_that_stops_listening_is_short_and_then_refused() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listener = TcpListener::bind((NOBODY_ELSE, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("one client");

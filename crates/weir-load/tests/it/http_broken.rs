@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +19,7 @@ use weir_record::{
 
 use crate::{
     http_servers::{After, Reply, ok, report, response, serve_http, spec, with},
-    servers::{run, serve},
+    servers::{NOBODY_ELSE, run, serve},
 };
 
 const SOON: Duration = Duration::from_millis(60);
@@ -288,7 +288,7 @@ fn bytes_instead_of_the_end_are_malformed() {
 
 #[test]
 fn a_port_where_nobody_listens_is_refused_and_the_run_says_so() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listener = TcpListener::bind((NOBODY_ELSE, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
     for sources in [Vec::new(), vec!["127.0.0.2".parse().expect("an address")]] {
@@ -301,7 +301,7 @@ fn a_port_where_nobody_listens_is_refused_and_the_run_says_so() {
 
 #[test]
 fn a_server_that_stops_listening_refuses_the_requests_that_follow() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let listener = TcpListener::bind((NOBODY_ELSE, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
     let served = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&served);

@@ -14,6 +14,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
         mpsc::{self, Receiver},
     },
     thread,
@@ -141,6 +142,16 @@ impl Drop for Folder {
             println!("left: {}: {error}", self.0.display());
         }
     }
+}
+
+/// An address on which a server may be started again: a port that the system chooses on a loopback address that no other
+/// test uses. On 127.0.0.1 another test may get the port while the server is down.
+pub fn own_address() -> String {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // 127.0.0.0/16 has the address that all others use.
+    let second = 1 + GIVEN.fetch_add(1, Ordering::Relaxed) % 254;
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    format!("127.{second}.{third}.{fourth}:0")
 }
 
 /// A running program whose lines are read as they arrive. Killed when dropped.

@@ -10,7 +10,10 @@ use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 use weir_servers::orders::demo_accounts;
 
 use super::{
-    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, socket_folder, stats, until, weir},
+    harness::{
+        PATIENCE, Running, Said, expect_refusal, folder, own_address, shown, socket_folder, stats, until,
+        weir,
+    },
     serve::DRIVERS,
 };
 
@@ -138,7 +141,8 @@ fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
     let folder = folder("load-orders-kill");
     let journal = shown(&folder.join("exchange")).to_owned();
     let words = ["--mode", "match", "--journal", "os", "--journal-dir", &journal];
-    let mut exchange = Node::start("exchange", "epoll", &words).expect("epoll is everywhere");
+    let mut exchange =
+        Node::start_at(&own_address(), "exchange", "epoll", &words).expect("epoll is everywhere");
     let upstream = exchange.address.clone();
     let gateway = Node::start("gateway", "epoll", &["--upstream", &upstream]).expect("epoll is everywhere");
     let target = gateway.address.clone();
