@@ -144,6 +144,20 @@ impl Drop for Folder {
     }
 }
 
+/// Writes a program that can be run at once. Another process writes it: a child that another test has forked keeps this
+/// process's open files until it runs its own program, and the kernel runs no file that is open for writing.
+pub fn executable(file: &Path, text: &str) {
+    let line = "cat >\"$0\" && chmod 755 \"$0\"";
+    let mut command = assert_cmd::Command::new("sh");
+    command.args(["-c", line, shown(file)]).write_stdin(text).assert().success();
+}
+
+/// Copies a program, so that the copy can be run at once, for the reason of [`executable`].
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().expect("coreutils are everywhere");
+    assert!(copied.success(), "{} can be copied", from.display());
+}
+
 /// An address on which a server may be started again: a port that the system chooses on a loopback address that no other
 /// test uses. On 127.0.0.1 another test may get the port while the server is down.
 pub fn own_address() -> String {

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -13,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_record::load::LoadReport;
 
 use super::harness::{
-    Folder, PATIENCE, Running, Said, Server, expect_refusal, folder, shell, shown, until, weir,
+    Folder, PATIENCE, Running, Said, Server, executable, expect_refusal, folder, shell, shown, until, weir,
 };
 
 /// Longest time until a loss has a name.
@@ -195,10 +194,7 @@ fn a_host_that_cannot_load_is_named_in_time_and_the_others_end() {
     let folder = folder("load-hosts-refused");
     let tools = folder.join("tools");
     fs::create_dir(&tools).expect("a folder can be made");
-    let write = |name: &str, text: &str| {
-        fs::write(tools.join(name), text).expect("a file can be written");
-        fs::set_permissions(tools.join(name), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    };
+    let write = |name: &str, text: &str| executable(&tools.join(name), text);
     write("uname", "#!/bin/sh\ncase $1 in -m) echo pdp11;; *) echo Linux;; esac\n");
     // Host b is special, and a is not.
     let caches = shown(&folder);
