@@ -464,8 +464,8 @@ fn a_run_has_its_folder_and_its_variables() {
 fn what_cannot_be_run_is_named_and_the_next_run_is_as_usual() {
     let folder = Folder::new("refused");
     let script = folder.file("script");
-    // Another process writes it: a child that another test has forked keeps this process's open files for a moment, and a
-    // file that is open for writing is refused for that reason.
+    // Another process writes it: a child that another test has forked keeps this process's open files for a moment, and
+    // a file that is open for writing is refused for that reason.
     let write = |text: &str| {
         let line = "printf '%s\\n' \"$1\" >\"$0\"";
         let written = Command::new("sh").args(["-c", line]).arg(&script).arg(text).status().expect("a shell");

@@ -158,8 +158,8 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.success(), "{} can be copied", from.display());
 }
 
-/// An address on which a server may be started again: a port that the system chooses on a loopback address that no other
-/// test uses. On 127.0.0.1 another test may get the port while the server is down.
+/// An address on which a server may be started again: a port that the system chooses on a loopback address that no
+/// other test uses. On 127.0.0.1 another test may get the port while the server is down.
 pub fn own_address() -> String {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     // 127.0.0.0/16 has the address that all others use.

@@ -238,8 +238,7 @@ fn nothing_is_left_in_the_kernel_of_an_observer_that_is_killed() {
     assert_eq!(server.terminate(), 0);
 }
 
-/// Whether the first thread of a process is in a call that waits for events; if the kernel does not say that, whether it
-/// lives.
+/// Whether the first thread of a process is in a call that waits for events. True if the kernel does not show calls.
 fn waits_for_events(pid: &str) -> bool {
     let Ok(call) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return true };
     let number = call.split(' ').next().and_then(|number| number.parse().ok());

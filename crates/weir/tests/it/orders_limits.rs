@@ -207,7 +207,8 @@ impl Venue {
         self.frames.pop_front()
     }
 
-    /// Sends heartbeats and nothing else, until [`Silence::end`]: on a slow machine the gateway would lose its patience.
+    /// Sends heartbeats and nothing else, until [`Silence::end`]. On a slow machine the gateway would give up a venue
+    /// without them.
     fn be_silent(self) -> Silence {
         let (end, ended) = mpsc::channel::<()>();
         let beating = thread::spawn(move || {
