@@ -266,29 +266,48 @@ pub(crate) fn parse(line: &[u8]) -> io::Result<ServerStats> {
 #[cfg(test)]
 mod tests {
     use std::{
+        io::Read,
         os::{
             linux::net::SocketAddrExt,
             unix::net::{SocketAddr, UnixListener},
+        },
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
         },
         thread,
     };
 
     use super::*;
 
-    /// A statistics server that sends these answers and then closes.
-    fn serve(name: &str, answers: Vec<&'static str>) -> thread::JoinHandle<()> {
+    fn bound(name: &str) -> UnixListener {
         let address = SocketAddr::from_abstract_name(name).expect("a name");
-        let listener = UnixListener::bind_addr(&address).expect("the name is free");
+        UnixListener::bind_addr(&address).expect("the name is free")
+    }
+
+    /// The first snapshot with an answer of the first target. On a busy machine an answer may come too late for one.
+    fn answered(monitor: &mut Monitor) -> Snapshot {
+        let mut snapshots = std::iter::repeat_with(|| monitor.snapshot()).take(100);
+        snapshots.find(|snapshot| snapshot.nodes[0].stats.is_some()).expect("it answers")
+    }
+
+    /// A statistics server that sends this answer until it is broken; then it sends what is none, and closes.
+    fn serve(name: &str, answer: String, is_broken: Arc<AtomicBool>) -> thread::JoinHandle<()> {
+        let listener = bound(name);
         thread::spawn(move || {
-            let (stream, _) = listener.accept().expect("the monitor connects");
-            let mut output = stream.try_clone().expect("a descriptor");
-            let mut input = BufReader::new(stream);
-            for answer in answers {
+            // A monitor that gets no answer in time, as on a busy machine, gives up and connects again.
+            for stream in listener.incoming() {
+                let mut input = BufReader::new(stream.expect("the monitor connects"));
                 let mut line = String::new();
-                if input.read_line(&mut line).expect("a question") == 0 {
-                    return;
+                while input.read_line(&mut line).is_ok_and(|count| count > 0) {
+                    let is_last = is_broken.load(Ordering::SeqCst);
+                    let said = if is_last { "no json\n" } else { &answer };
+                    // It may have given up.
+                    let _ = input.get_mut().write_all(said.as_bytes());
+                    if is_last {
+                        return;
+                    }
                 }
-                output.write_all(answer.as_bytes()).expect("it is read");
             }
         })
     }
@@ -296,11 +315,11 @@ mod tests {
     #[test]
     fn an_answer_that_trickles_in_is_not_waited_for() {
         let (ours, mut theirs) = UnixStream::pair().expect("two descriptors");
-        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 // Sends single bytes: each arrives within the limit, the whole line never does.
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                while !is_over.load(Ordering::Relaxed) {
                     thread::park_timeout(ANSWER_MAX / 8);
                     theirs.write_all(b" ").expect("it is read");
                 }
@@ -308,7 +327,7 @@ mod tests {
             let began = Instant::now();
             let kind =
                 answer(&mut BufReader::new(ours.try_clone().expect("a descriptor"))).map_err(|it| it.kind());
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            is_over.store(true, Ordering::Relaxed);
             assert!(matches!(kind, Err(io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)), "{kind:?}");
             assert!(began.elapsed() >= ANSWER_MAX);
         });
@@ -322,15 +341,17 @@ mod tests {
                          "node":{"node":"GATEWAY","received":5}}"#
             .replace('\n', " ")
             + "\n";
-        let server = serve(&name, vec![answer.leak(), "no json\n"]);
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let server = serve(&name, answer, Arc::clone(&is_broken));
         let socket = Socket::Named(format!("@{name}"));
         let target = Target { pid: Some(own), socket, name: "GATEWAY".to_owned() };
         let mut monitor = Monitor::new(vec![target, Target { pid: Some(own), ..Target::default() }]);
-        let first = monitor.snapshot();
+        let first = answered(&mut monitor);
         let stats = first.nodes[0].stats.as_ref().expect("it answered");
         assert_eq!(stats.node.as_ref().map(|node| node.received), Some(5));
         assert!(first.nodes[0].process.as_ref().is_some_and(|process| !process.threads.is_empty()));
         assert_eq!((first.nodes[1].mute, &first.nodes[1].stats), (Some(Mute::Foreign), &None));
+        is_broken.store(true, Ordering::SeqCst);
         let second = monitor.snapshot();
         assert_eq!(second.nodes[0].stats, None, "what it says is no answer");
         server.join().expect("the server ends");
@@ -370,24 +391,25 @@ mod tests {
     #[test]
     fn a_name_that_another_process_took_first_is_not_asked() {
         let name = format!("weir-monitor-squatter-{}", std::process::id());
-        let squatter = serve(&name, vec![]);
+        let squatter = bound(&name);
         // Names a process other than this one, which is the listener.
         let target =
             Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
         assert_eq!(answer_of(target).stats, None);
-        squatter.join().expect("a connection came, and no question");
+        let (mut asker, _) = squatter.accept().expect("a connection came");
+        assert_eq!(asker.read(&mut [0]).expect("it has ended"), 0, "no question");
     }
 
     #[test]
     fn the_process_is_the_one_that_listens_and_not_the_one_that_an_answer_names() {
         let name = format!("weir-monitor-liar-{}", std::process::id());
         let answer = r#"{"driver":"uring","total":{},"workers":[],"node":{"node":"GATEWAY","pid":1}}"#;
-        let server = serve(&name, vec![format!("{answer}\n").leak()]);
+        // It serves to the end of the process.
+        drop(serve(&name, format!("{answer}\n"), Arc::default()));
         let named =
             Target { pid: None, socket: Socket::Named(format!("@{name}")), name: "GATEWAY".to_owned() };
         let mut monitor = Monitor::new(vec![named.clone()]);
-        let seen = monitor.snapshot().nodes.remove(0);
-        server.join().expect("the server ends");
+        let seen = answered(&mut monitor).nodes.remove(0);
         assert!(seen.stats.is_some_and(|stats| stats.node.is_some_and(|node| node.pid == 1)));
         assert_eq!(
             (seen.pid, monitor.targets()[0].pid),

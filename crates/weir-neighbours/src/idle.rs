@@ -120,8 +120,12 @@ mod tests {
         from.sort_unstable();
         assert_eq!(from, ["127.0.1.1", "127.0.1.1", "127.0.1.2"]);
         assert_eq!(idle.held(), 3);
-        // The loopback interface delivers the close before this returns.
         drop(came.pop());
+        // The loopback interface delivers the close at once, or a moment later on a busy machine.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while idle.held() > 2 && std::time::Instant::now() < deadline {
+            thread::yield_now();
+        }
         assert_eq!(idle.held(), 2);
     }
 

@@ -334,7 +334,7 @@ fn a_drain_ends_idle_connections_in_order_and_does_not_wait_for_the_ends_of_thei
         let mut config = config(driver, loopback());
         // A connection that waits for its peer does so until the limit, and is cut then.
         config.engine.limits.linger = Duration::from_secs(3600);
-        config.drain_limit = Duration::from_secs(10);
+        config.drain_limit = Duration::from_secs(60);
         let Ok(server) = Server::start(config, echo) else { continue };
         let (mut used, mut fresh) = (connect(&server), connect(&server));
         assert!(is_echoed(&mut used));

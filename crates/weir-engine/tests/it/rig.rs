@@ -29,7 +29,7 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 /// The limit for the full forms.
 const WATCHDOG_SLOW: Duration = Duration::from_secs(1200);
 /// How long a drain may take before connections are cut.
-pub const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+pub const DRAIN_LIMIT: Duration = Duration::from_secs(40);
 
 /// Descriptors that all cases of this process may have open at a time: below the limit of `select`.
 const DESCRIPTORS_MAX: usize = 960;

@@ -139,7 +139,7 @@ fn an_exec_meanwhile_is_told_and_nothing_is_lost() {
 
 /// The smallest 32-bit program: it pauses forever.
 fn program_of_32_bits(path: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{io::Write, process::Stdio};
     const BASE: u32 = 0x0804_8000;
     const CODE: [u8; 9] = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
     let bytes = 52 + 32 + CODE.len() as u32;
@@ -151,8 +151,12 @@ fn program_of_32_bits(path: &std::path::Path) {
         file.extend(u32::to_le_bytes(word));
     }
     file.extend(CODE);
-    std::fs::write(path, file).expect("a file can be written");
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    // Another process writes it, as in `Named`.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = command.spawn().expect("a shell");
+    writer.stdin.take().expect("a pipe").write_all(&file).expect("it reads");
+    assert!(writer.wait().expect("it ends").success(), "a file can be written");
 }
 
 #[test]
@@ -293,7 +297,11 @@ impl Named {
         let path = std::env::var_os("PATH").expect("there is a path");
         let cat = std::env::split_paths(&path).map(|folder| folder.join("cat")).find(|path| path.is_file());
         let copy = std::env::temp_dir().join(format!("w{kind}{}", std::process::id()));
-        std::fs::copy(cat.expect("every system has it"), &copy).expect("it can be copied");
+        // Another process copies it. A child that another test has forked keeps this process's open files for a moment,
+        // and a file that is open for writing cannot be run.
+        let words = [cat.expect("every system has it"), copy.clone()];
+        let copied = std::process::Command::new("cp").args(words).status().expect("coreutils are everywhere");
+        assert!(copied.success(), "it can be copied");
         Self(copy)
     }
 

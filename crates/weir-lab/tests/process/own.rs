@@ -157,7 +157,8 @@ pub(super) fn what_takes_too_long_is_killed_and_an_interruption_cleans_up() {
     let interrupt = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
-            until("the setup", || folder.log().exists());
+            // Its note may be begun and not written yet.
+            until("the setup", || fs::read_to_string(folder.log()).is_ok_and(|text| text == "setup\n"));
             interrupt.store(true, Ordering::Relaxed);
         });
         trial_with(&interrupted, &interrupt)

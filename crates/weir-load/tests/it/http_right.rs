@@ -264,10 +264,10 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
         let base = LoadSpec {
             connections: 4,
             arrivals: open(1000.0),
-            response_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(2),
             ..spec(address)
         };
-        let stalled = timed(base, Duration::from_millis(500));
+        let stalled = timed(base, Duration::from_secs(1));
         let (report, http) = report(&with(stalled, |http| http.connection_per_request = close));
         assert_stall_is_told(&report, 20, 4);
         assert_eq!((http.rows.samples, http.rows.errors), (report.response.count, report.errors()));
@@ -278,7 +278,7 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
 fn a_server_that_ends_idle_connections_between_requests_is_no_failure() {
     // At most one request a second on each connection; the server closes after each response without notice.
     let address = serve_http(|_, _, _| Reply::close(ok(PAGE)));
-    let think = Duration::from_millis(20);
+    let think = Duration::from_millis(300);
     let spec = LoadSpec { arrivals: Arrivals::Closed { think }, messages: Some(6), ..spec(address) };
     let (_, http) = right(&spec, 6);
     // The last close may come too late to be seen.
@@ -290,7 +290,7 @@ fn a_server_that_ends_idle_connections_between_requests_is_no_failure() {
 fn silent_connections_may_be_ended_by_the_server() {
     let address = serve(|_, mut stream| {
         // The connection ends after a silence.
-        stream.set_read_timeout(Some(Duration::from_millis(100))).expect("not zero");
+        stream.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
         let mut request = [0; 4096];
         while matches!(stream.read(&mut request), Ok(1..)) {
             if stream.write_all(&ok(PAGE)).is_err() {
@@ -299,7 +299,7 @@ fn silent_connections_may_be_ended_by_the_server() {
         }
     });
     let base = LoadSpec { idle_connections: 3, ..spec(address) };
-    let (report, http) = report(&timed(base, Duration::from_millis(500)));
+    let (report, http) = report(&timed(base, Duration::from_millis(1500)));
     assert_eq!(report.failures.errors(), 0, "{:?}", report.failures);
     assert!(http.connections_closed_between >= 3 && report.messages > 0);
 }
@@ -341,8 +341,8 @@ fn large_contents_are_all_compared_in_a_timed_window_too() {
     let address = serve_http(move |_, _, _| Reply::stay(ok(&content)));
     let base = LoadSpec {
         connections: 2,
-        warmup_max: Duration::from_millis(50),
-        ..timed(spec(address), Duration::from_millis(400))
+        warmup_max: Duration::from_millis(300),
+        ..timed(spec(address), Duration::from_secs(1))
     };
     let (report, http) = report(&base);
     assert_eq!(report.failures.errors(), 0, "{:?}", report.failures);

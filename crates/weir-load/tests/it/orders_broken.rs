@@ -15,7 +15,8 @@ use crate::{
     servers::{run, serve},
 };
 
-const SOON: Duration = Duration::from_millis(100);
+/// A limit that an exchange which never answers passes, and a right one keeps, also on a busy machine.
+const SOON: Duration = Duration::from_secs(1);
 const NONE: FailureCounts = FailureCounts {
     refused: 0,
     reset: 0,
@@ -225,7 +226,7 @@ fn an_exchange_that_never_answers_the_login_is_a_timeout() {
     });
     let error = run(&LoadSpec { response_timeout: SOON, ..spec(address, 2, 10) }).expect_err("no login");
     let LoadError::Unreachable { reason, failures, .. } = error else { panic!("{error}") };
-    assert!(reason.contains("was not logged in within 100ms"), "{reason}");
+    assert!(reason.contains("was not logged in within 1s"), "{reason}");
     assert_eq!(failures.response_timeout, 2);
 }
 
@@ -246,7 +247,7 @@ fn a_refused_login_says_of_whom_and_why() {
 fn an_account_whose_numbers_are_used_up_is_a_local_limit() {
     let host = Host::default().with_past("C00001", u32::MAX - 3, Vec::new());
     let (address, _) = exchange_of(host);
-    let spec = LoadSpec { duration: Duration::from_millis(300), ..spec(address, 1, 10) };
+    let spec = LoadSpec { duration: Duration::from_secs(1), ..spec(address, 1, 10) };
     let (report, _) = report(&spec);
     assert_eq!(report.messages, 3);
     assert!(report.failures.local_limit > 0, "{:?}", report.failures);

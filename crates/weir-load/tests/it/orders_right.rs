@@ -140,7 +140,10 @@ fn an_open_loop_starts_orders_when_they_are_due() {
     let (report, orders) = report(&with(spec, |orders| orders.orders_each = None));
     assert_eq!(report.failures.errors(), 0, "{:?}", report.failures);
     let due = 2 * report.window_ns / 1_000_000;
-    assert!((report.messages + report.missed_starts).abs_diff(due) <= 100, "{} of {due}", report.messages);
+    // Orders in flight at an edge of the window are counted where they end, and a busy machine holds them for longer.
+    let slack = 100 + 2 * report.response.ns_max / 1_000_000;
+    let started = report.messages + report.missed_starts;
+    assert!(started.abs_diff(due) <= slack, "{started} of {due}, {slack}");
     assert_eq!(report.mode, "open");
     assert!(report.response.ns_mean >= report.service.ns_mean);
     assert!(orders.shares.is_conserved());
@@ -157,9 +160,9 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
     });
     let (address, _) = exchange(Habits { tamper: Tamper { wire, ..Tamper::default() }, ..Habits::default() });
     let arrivals = Arrivals::Open { rate_per_second: 1000.0, poisson: false, spin: Duration::ZERO };
-    let response_timeout = Duration::from_secs(1);
+    let response_timeout = Duration::from_secs(2);
     let spec = LoadSpec { arrivals, response_timeout, messages: None, ..spec(address, 4, 0) };
-    let spec = LoadSpec { duration: Duration::from_millis(500), ..spec };
+    let spec = LoadSpec { duration: Duration::from_secs(1), ..spec };
     let (report, _) = report(&with(spec, |orders| orders.orders_each = None));
     assert_stall_is_told(&report, report.messages, 4);
 }

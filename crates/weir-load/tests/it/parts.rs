@@ -141,7 +141,9 @@ fn an_open_loop_in_parts_keeps_the_schedule_of_the_whole() {
     let intended = report.window_ns as f64 / 1e9 * rate_per_second;
     assert!((report.response.count as f64 - intended).abs() <= 3.0, "{intended} {report:?}");
     assert_eq!((report.seconds.len(), report.mode.as_str()), (1, "open"));
-    assert!((990..=1010).contains(&report.seconds[0].messages), "{:?}", report.seconds);
+    // A message counts in the second of its answer, which comes late on a busy machine.
+    let late = 10 + report.response.ns_max / 1_000_000;
+    assert!(report.seconds[0].messages.abs_diff(1000) <= late, "{:?} {late}", report.seconds);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_connection_for_each_message_is_ended_from_here_after_its_answer() {
     let churn = LoadSpec { connections: 4, protocol: protocol.into(), ..spec(address) };
     assert_all_right(&report(&churn), 100);
     // The server closes before the client counts a connection as gone; its thread may count it a moment later.
-    let deadline = std::time::Instant::now() + Duration::from_secs(5);
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while seen.load(Ordering::SeqCst) < 100 && std::time::Instant::now() < deadline {
         std::thread::yield_now();
     }
@@ -135,7 +135,9 @@ fn a_timed_window_obeys_littles_law_and_fills_its_seconds() {
     assert!(second.messages > 0 && second.messages <= report.messages && second.p50_ns <= second.p99_ns);
     let law = report.littles_law;
     assert!((law.in_flight_mean - 16.0).abs() < 0.5, "{law:?}");
-    assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05, "{law:?}");
+    // A message across an edge of the window counts on one side with the part that lies inside.
+    let edges = 2.0 * report.service.ns_max as f64 / report.window_ns as f64;
+    assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05 + edges, "{law:?}");
     assert!(report.generator_cpu_ns > 0 && report.generator_busy_max > 0.0);
     assert!(!glances.is_empty() && glances.iter().all(|glance| glance.errors == 0));
 }
@@ -155,7 +157,7 @@ fn a_connection_for_each_message_obeys_littles_law() {
     let law = report.littles_law;
     // Users wait for the close of a connection with nothing in flight.
     assert!(law.in_flight_mean > 0.0 && law.in_flight_mean <= 8.01, "{law:?}");
-    let edges = report.service.ns_mean / report.window_ns as f64;
+    let edges = 2.0 * report.service.ns_max as f64 / report.window_ns as f64;
     assert!((law.throughput_times_latency / law.in_flight_mean - 1.0).abs() < 0.05 + edges, "{law:?}");
 }
 
@@ -212,7 +214,7 @@ fn think_time_and_ramp_up_stretch_a_run() {
     let thought = report(&thinking);
     assert_all_right(&thought, 6);
     assert!(thought.window_ns >= 50_000_000, "{}", thought.window_ns);
-    let ramp_up = Duration::from_millis(60);
+    let ramp_up = Duration::from_millis(900);
     let ramped = LoadSpec { connections: 3, ramp_up, messages: None, duration: ramp_up, ..spec(address) };
     let ramped = report(&ramped);
     assert_eq!(ramped.failures.errors(), 0);
@@ -224,18 +226,22 @@ fn think_time_and_ramp_up_stretch_a_run() {
 #[test]
 fn an_open_loop_keeps_its_schedule_and_times_from_the_intended_start() {
     for poisson in [false, true] {
-        let spec =
-            LoadSpec { connections: 4, messages: Some(300), arrivals: open(3000.0, poisson), ..spec(echo()) };
+        let spec = LoadSpec {
+            connections: 4,
+            messages: Some(3000),
+            arrivals: open(3000.0, poisson),
+            ..spec(echo())
+        };
         let report = report(&spec);
-        assert_all_right(&report, 300);
+        assert_all_right(&report, 3000);
         assert_eq!((report.mode.as_str(), report.rate_per_second), ("open", Some(3000.0)));
-        assert_eq!((report.response.count, report.send_lag.count, report.missed_starts), (300, 300, 0));
+        assert_eq!((report.response.count, report.send_lag.count, report.missed_starts), (3000, 3000, 0));
         assert!(report.response.ns_mean >= report.service.ns_mean);
         // Half of all messages leave within a millisecond of their time, also on a busy machine.
-        let lag_ns = report.send_lag.quantile_ns(0.5).expect("300 samples");
+        let lag_ns = report.send_lag.quantile_ns(0.5).expect("3000 samples");
         assert!(lag_ns < 1_000_000, "{lag_ns}");
-        // 300 at 3000 a second need 100 ms; random gaps spread that by 6 %.
-        assert!(report.window_ns > 75_000_000, "{}", report.window_ns);
+        // 3000 at 3000 a second need one second; random gaps spread that by 2 %.
+        assert!(report.window_ns > 900_000_000, "{}", report.window_ns);
     }
 }
 
@@ -301,8 +307,8 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
         let spec = LoadSpec {
             connections: 4,
             messages: None,
-            duration: Duration::from_millis(500),
-            response_timeout: Duration::from_secs(1),
+            duration: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(2),
             arrivals: open(1000.0, false),
             protocol: EchoSpec { message_bytes: 64, connection_per_message }.into(),
             ..spec(address)

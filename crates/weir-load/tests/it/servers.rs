@@ -11,6 +11,9 @@ use weir_engine::{Config, Driver};
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::load::LoadReport;
 
+/// A loopback address on which no server of another test listens: a port that was given up there stays free.
+pub const NOBODY_ELSE: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 1);
+
 /// Starts a server that calls `handle` for each connection, with the number of the connection. Its threads end with
 /// the test process.
 pub fn serve(handle: impl Fn(usize, TcpStream) + Clone + Send + 'static) -> SocketAddr {

@@ -34,7 +34,7 @@ const TEST: &str = "panics::a_worker_that_panics_ends_its_process_on_every_drive
 /// The role of the other process: the kind of node, its driver, and its folder.
 const ROLE: &str = "WEIR_TEST_PANICKING_NODE";
 /// A process that has not ended by then is considered alive.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_worker_that_panics_ends_its_process_on_every_driver() {

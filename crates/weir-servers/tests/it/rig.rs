@@ -80,7 +80,7 @@ pub struct Served<T> {
 }
 
 /// How long a drain may take before connections are cut.
-const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the script on every available driver, including the simulator.
 pub fn on_every_driver<T>(config: HttpConfig, script: impl AsyncFn(&Network) -> T) -> Vec<(Driver, T)> {

@@ -134,6 +134,8 @@ impl Subject {
         };
         let (address, stats) = (address.to_owned(), StatsReader::connect(&socket));
         let mut subject = Self { name, service, process, address, stats, held: Vec::new(), resting: None };
+        // A thread that has just begun is in no call yet.
+        until("all threads wait", || !subject.calls().iter().any(|call| call.starts_with("running")));
         subject.resting = is_blocking.then(|| subject.threads_in("ppoll"));
         subject.held = (0..HELD).map(|_| subject.connect()).collect();
         // Threads for short connections exist from now on.

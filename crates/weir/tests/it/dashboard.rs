@@ -16,8 +16,8 @@ use weir_lab::run_locks::Held;
 
 use super::{
     harness::{
-        PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,
-        study_head, until, weir,
+        PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shown, study_head,
+        until, weir,
     },
     study_earlier::store_run,
 };
@@ -328,6 +328,11 @@ fn what_it_cannot_do_is_told_in_a_sentence() {
     let listen = ["--listen", "127.0.0.1:0"];
     expect_refusal(&weir(&[&["dashboard", &shown], &listen[..]].concat()), 2, &["one study", "weir report"]);
     // Without studies yet, the folder of the first one need not exist.
-    let said = shell(&format!("cd {shown} && timeout -s INT 5 \"$WEIR\" dashboard --listen 127.0.0.1:0"));
-    assert!(said.stdout.ends_with("/ shows the studies in weir-results\n"), "{}{}", said.stdout, said.stderr);
+    let line = format!("cd {shown} && exec \"$0\" dashboard --listen 127.0.0.1:0");
+    let mut command = std::process::Command::new("sh");
+    let mut dashboard = Running::start(command.args(["-c", &line, WEIR]).env("LC_ALL", "C"));
+    let line = dashboard.next_line().unwrap_or_else(|| panic!("{}", dashboard.rest_of_errors()));
+    assert!(line.ends_with("/ shows the studies in weir-results"), "{line}");
+    dashboard.signal(Signal::INT);
+    assert_eq!(dashboard.wait(PATIENCE), 0);
 }

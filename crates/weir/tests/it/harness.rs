@@ -14,6 +14,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
         mpsc::{self, Receiver},
     },
     thread,
@@ -141,6 +142,30 @@ impl Drop for Folder {
             println!("left: {}: {error}", self.0.display());
         }
     }
+}
+
+/// Writes a program that can be run at once. Another process writes it: a child that another test has forked keeps this
+/// process's open files until it runs its own program, and the kernel runs no file that is open for writing.
+pub fn executable(file: &Path, text: &str) {
+    let line = "cat >\"$0\" && chmod 755 \"$0\"";
+    let mut command = assert_cmd::Command::new("sh");
+    command.args(["-c", line, shown(file)]).write_stdin(text).assert().success();
+}
+
+/// Copies a program, so that the copy can be run at once, for the reason of [`executable`].
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().expect("coreutils are everywhere");
+    assert!(copied.success(), "{} can be copied", from.display());
+}
+
+/// An address on which a server may be started again: a port that the system chooses on a loopback address that no
+/// other test uses. On 127.0.0.1 another test may get the port while the server is down.
+pub fn own_address() -> String {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // 127.0.0.0/16 has the address that all others use.
+    let second = 1 + GIVEN.fetch_add(1, Ordering::Relaxed) % 254;
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    format!("127.{second}.{third}.{fourth}:0")
 }
 
 /// A running program whose lines are read as they arrive. Killed when dropped.

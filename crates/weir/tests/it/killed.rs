@@ -7,7 +7,7 @@ use weir_engine::{
     serve::{Server as EngineServer, ServerConfig},
 };
 
-use super::harness::{PATIENCE, Server, socket_folder};
+use super::harness::{PATIENCE, Server, own_address, socket_folder};
 
 /// Restarts on each address. Without the wait for the address, every third was refused.
 const RESTARTS: usize = 20;
@@ -15,7 +15,9 @@ const RESTARTS: usize = 20;
 /// Kills a server on `driver` and takes its address at once, from this process: loading a program mostly takes longer
 /// than the kernel needs.
 fn kill_and_restart(driver: &str) {
-    let Some(server) = Server::on_driver(driver, &[]) else { return };
+    let Some(tried) = Server::on_driver(driver, &[]) else { return };
+    assert_eq!(tried.terminate(), 0);
+    let server = Server::start_on(&own_address(), &["--driver", driver]).expect("it can run here");
     let port = server.address.clone();
     assert_eq!(server.terminate(), 0);
     let folder = socket_folder(&format!("killed-{driver}"));

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -13,11 +12,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_record::load::LoadReport;
 
 use super::harness::{
-    Folder, PATIENCE, Running, Said, Server, expect_refusal, folder, shell, shown, until, weir,
+    Folder, PATIENCE, Running, Said, Server, executable, expect_refusal, folder, shell, shown, until, weir,
 };
 
-/// Longest time until a loss has a name.
-const NAMED_MAX: Duration = Duration::from_secs(15);
+/// Longest time until a loss has a name. A host may be silent for 9 s, and a busy machine is slow.
+const NAMED_MAX: Duration = Duration::from_secs(30);
 
 /// A command that leads to a host of this machine with its own cache folder.
 fn way(folder: &Folder) -> String {
@@ -94,6 +93,13 @@ fn a_counted_load_from_two_hosts_sends_exactly_that_many_messages() {
     expect_none(&folder);
 }
 
+/// Most messages that are on the other side of an edge of the window than their intended starts. A busy machine stops
+/// servers and generators for a while; the longest response time says how long.
+fn late_max(report: &LoadReport, rate: f64) -> f64 {
+    let skew_ns = report.generators.as_ref().map_or(0, |generators| generators.skew_ns);
+    2.0 * rate * (report.response.ns_max + skew_ns) as f64 / 1e9
+}
+
 #[test]
 fn two_generators_merged_have_the_figures_of_one() {
     let (folder, server) = (folder("load-hosts-rate"), Server::start(&["--driver", "epoll"]));
@@ -103,11 +109,12 @@ fn two_generators_merged_have_the_figures_of_one() {
     let alone = report(&weir(&[&["load", "echo", "--target", target, "--json"], &words[..]].concat()));
     for report in [&merged, &alone] {
         // Both keep the schedule: a message starts every half millisecond.
-        let rate = report.messages_started as f64 * 1e9 / report.window_ns as f64;
-        assert!((rate / 2000.0 - 1.0).abs() < 0.01, "{rate} {report:?}");
+        let intended = 2000.0 * report.window_ns as f64 / 1e9;
+        let apart_max = 0.01 * intended + late_max(report, 2000.0);
+        assert!((report.messages_started as f64 - intended).abs() < apart_max, "{report:?}");
         assert_eq!((report.failures.errors(), report.seconds.len()), (0, 2), "{report:?}");
         let rows: u64 = report.seconds.iter().map(|row| row.messages).sum();
-        assert!((rows as f64 / 4000.0 - 1.0).abs() < 0.01, "{report:?}");
+        assert!((rows as f64 - 4000.0).abs() < 40.0 + late_max(report, 2000.0), "{report:?}");
     }
     assert_eq!((merged.mode.as_str(), merged.rate_per_second), ("open", alone.rate_per_second));
     expect_sums(&merged);
@@ -195,10 +202,7 @@ fn a_host_that_cannot_load_is_named_in_time_and_the_others_end() {
     let folder = folder("load-hosts-refused");
     let tools = folder.join("tools");
     fs::create_dir(&tools).expect("a folder can be made");
-    let write = |name: &str, text: &str| {
-        fs::write(tools.join(name), text).expect("a file can be written");
-        fs::set_permissions(tools.join(name), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    };
+    let write = |name: &str, text: &str| executable(&tools.join(name), text);
     write("uname", "#!/bin/sh\ncase $1 in -m) echo pdp11;; *) echo Linux;; esac\n");
     // Host b is special, and a is not.
     let caches = shown(&folder);

@@ -189,8 +189,8 @@ fn a_file_that_cannot_be_written_is_refused_before_the_load_and_a_full_disk_cost
 fn the_plan_of_load_testers_is_one_line() {
     let url = url(serve(), "/");
     let words =
-        ["load", "http", &url, "--users", "3", "--ramp-up", "100ms", "-d", "300ms", "--warmup-max", "0s"];
-    let times = ["--connect-timeout", "5000ms", "--response-timeout", "3000ms", "--close", "--json"];
+        ["load", "http", &url, "--users", "3", "--ramp-up", "100ms", "-d", "1s", "--warmup-max", "0s"];
+    let times = ["--connect-timeout", "30000ms", "--response-timeout", "30000ms", "--close", "--json"];
     let said = weir(&[&words[..], &times].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");

@@ -10,7 +10,10 @@ use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 use weir_servers::orders::demo_accounts;
 
 use super::{
-    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, socket_folder, stats, until, weir},
+    harness::{
+        PATIENCE, Running, Said, expect_refusal, folder, own_address, shown, socket_folder, stats, until,
+        weir,
+    },
     serve::DRIVERS,
 };
 
@@ -138,14 +141,15 @@ fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
     let folder = folder("load-orders-kill");
     let journal = shown(&folder.join("exchange")).to_owned();
     let words = ["--mode", "match", "--journal", "os", "--journal-dir", &journal];
-    let mut exchange = Node::start("exchange", "epoll", &words).expect("epoll is everywhere");
+    let mut exchange =
+        Node::start_at(&own_address(), "exchange", "epoll", &words).expect("epoll is everywhere");
     let upstream = exchange.address.clone();
     let gateway = Node::start("gateway", "epoll", &["--upstream", &upstream]).expect("epoll is everywhere");
-    let target = gateway.address.clone();
-    let loading = std::thread::spawn(move || {
-        let mix = ["--mix", "enter=3,replace=2,cancel=1"];
-        load(&target, &[&["--sessions", "8", "--in-flight", "8", "-d", "4s", "--json"], &mix[..]].concat())
-    });
+    // Until it is interrupted: on a busy machine no length of time has room for all kills.
+    let words_of_load =
+        ["load", "orders", "--target", &gateway.address, "--sessions", "8", "--in-flight", "8"];
+    let mix = ["-d", "1h", "--warmup-max", "0s", "--json", "--mix", "enter=3,replace=2,cancel=1"];
+    let mut loading = Running::weir(&[&words_of_load[..], &mix].concat());
     for _ in 0..3 {
         until("orders are under way", || {
             stats(&exchange.socket).node.is_some_and(|exchange| exchange.orders > 1000)
@@ -154,8 +158,13 @@ fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
         assert_eq!(exchange.process.wait(PATIENCE), -9);
         exchange = Node::start_at(&upstream, "exchange", "epoll", &words).expect("its address is free");
     }
-    let said = loading.join().expect("it ends");
-    let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+    until("orders after the last kill", || {
+        stats(&exchange.socket).node.is_some_and(|exchange| exchange.orders > 1000)
+    });
+    loading.signal(Signal::INT);
+    let line = loading.next_line().unwrap_or_else(|| panic!("{}", loading.rest_of_errors()));
+    assert_eq!(loading.wait(PATIENCE), 130);
+    let report: LoadReport = serde_json::from_str(&line).expect("a report");
     let orders = report.orders.expect("it was a load of orders");
     let failures = &report.failures;
     println!("{failures:?}, {} replaces", orders.replaces);

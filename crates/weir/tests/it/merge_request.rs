@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     check_steps::{Job, Variables, packaging, read, variables},
-    harness::{Said, WEIR, folder, shown},
-    pull_request::{BUILD, begins, executable, git, is_here, repository},
+    harness::{Said, WEIR, executable, folder, shown},
+    pull_request::{BUILD, begins, git, is_here, repository},
 };
 
 /// Stand-ins for the host's programs: `curl` reads files for addresses, notes its arguments, and answers as GitLab

@@ -47,23 +47,39 @@ fn echo_once(stream: &mut TcpStream) {
     stream.write_all(&message).and_then(|()| stream.read_exact(&mut message)).expect("it echoes");
 }
 
-/// Echoes until strace has counted some: a thread has a tracer a moment before its first stop, and until then
-/// its calls are not counted.
+/// Echoes a few times, when strace counts calls. Each of them is stopped twice, so on a busy machine many of them would
+/// take longer than strace looks.
 fn echo_under_strace(server: &Server) {
-    const ECHOES: usize = 500;
+    const ECHOES: usize = 5;
+    until("strace at work", || counts_calls(&number(&server.process)));
     let mut stream = server.connect();
     (0..ECHOES).for_each(|_| echo_once(&mut stream));
 }
 
+/// The value of a line in a status of /proc, which begins with this name; empty if it is gone.
+fn status(place: &str, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{place}/status")).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+}
+
+/// The threads of a process, as places in /proc.
+fn threads(pid: &str) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
+    threads.map(|thread| format!("{pid}/task/{}", thread.file_name().display())).collect()
+}
+
+/// Whether strace counts the calls of an idle process. A thread has a tracer a moment before its first stop, and its
+/// calls are counted from that stop on. strace sleeps when it has asked every thread to stop, and a thread sleeps again
+/// after its stop: in this order.
+fn counts_calls(pid: &str) -> bool {
+    let sleeps = |place: &str| status(place, "State:").starts_with('S');
+    is_held(pid) && sleeps(&status(pid, "TracerPid:")) && threads(pid).iter().all(|thread| sleeps(thread))
+}
+
 /// How many threads of the process have a tracer, and how many have none.
 fn held_and_free(pid: &str) -> (usize, usize) {
-    let has_tracer = |thread: &fs::DirEntry| {
-        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
-        tracer.is_some_and(|tracer| tracer != "0")
-    };
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
-    let (held, free): (Vec<fs::DirEntry>, Vec<fs::DirEntry>) = threads.partition(has_tracer);
+    let has_tracer = |thread: &String| !["", "0"].contains(&status(thread, "TracerPid:").as_str());
+    let (held, free): (Vec<String>, Vec<String>) = threads(pid).into_iter().partition(has_tracer);
     (held.len(), free.len())
 }
 
@@ -222,16 +238,28 @@ fn nothing_is_left_in_the_kernel_of_an_observer_that_is_killed() {
     assert_eq!(server.terminate(), 0);
 }
 
+/// Whether the first thread of a process is in a call that waits for events. True if the kernel does not show calls.
+fn waits_for_events(pid: &str) -> bool {
+    let Ok(call) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return true };
+    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    number.and_then(weir_sys::syscalls::name).is_some_and(|name| ["poll", "ppoll"].contains(&name))
+}
+
 #[test]
 fn a_process_that_ends_while_it_is_traced_leaves_a_report_that_says_so() {
     let (folder, process) =
-        (folder("observe-ends"), Running::start(std::process::Command::new("sleep").arg("1")));
+        (folder("observe-ends"), Running::start(std::process::Command::new("sleep").arg("600")));
     let file = folder.join("seen.json");
     let pid = number(&process);
-    let said = weir(&["observe", "-p", &pid, "-d", "600s", "--trace", "--plain", "--record", shown(&file)]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let observe = ["observe", "-p", &pid, "-d", "600s", "--trace", "--plain", "--record", shown(&file)];
+    let mut observer = Running::weir(&observe);
+    observer.next_error_line().expect("it says that it traces, or why not");
+    until("the watch", || waits_for_events(&number(&observer)));
+    process.signal(Signal::KILL);
+    let text = std::iter::from_fn(|| observer.next_line()).collect::<Vec<_>>().join("\n");
+    assert_eq!(observer.wait(PATIENCE), 0, "{}", observer.rest_of_errors());
     assert_eq!(record(&file).ending, Ending::TargetEnded);
-    assert!(words(&said.stdout).contains("(until it ended)"), "{}", said.stdout);
+    assert!(words(&text).contains("(until it ended)"), "{text}");
 }
 
 /// An observer that never rests would take more than ten times the promised CPU of one without events.

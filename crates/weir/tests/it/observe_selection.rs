@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,7 +12,9 @@ use rustix::process::Signal;
 use weir_evidence::process::is_stopped;
 use weir_record::observation::{FoundContainer, Observation, Selected, Selection};
 
-use super::harness::{PATIENCE, Running, Said, WEIR, expect_refusal, folder, shown, until, weir};
+use super::harness::{
+    PATIENCE, Running, Said, WEIR, copy_program, executable, expect_refusal, folder, shown, until, weir,
+};
 
 fn record(said: &Said) -> Observation {
     serde_json::from_str(&said.stdout)
@@ -44,7 +46,7 @@ impl Idle {
             std::env::split_paths(&path).map(|folder| folder.join("sleep")).find(|path| path.is_file());
         let name = format!("w{kind}{}", std::process::id());
         let program = folder.join(&name);
-        fs::copy(sleep.expect("every system has it"), &program).expect("it can be copied");
+        copy_program(&sleep.expect("every system has it"), &program);
         Self { program, name }
     }
 
@@ -165,9 +167,7 @@ fn a_control_group_means_its_processes() {
 
 /// A stand-in for docker or podman with this output.
 fn runtime(folder: &Path, name: &str, script: &str) {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file can be written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    executable(&folder.join(name), &format!("#!/bin/sh\n{script}\n"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use weir_proto::{
 };
 use weir_stats::random::splitmix;
 
-use super::harness::{Folder, PATIENCE, Running, folder, shown};
+use super::harness::{Folder, PATIENCE, Running, folder, own_address, shown};
 
 /// Orders in flight for each client at the kill.
 const WINDOW: usize = 32;
@@ -31,10 +31,12 @@ pub struct Node {
 }
 
 impl Node {
+    /// The words contain `127.0.0.1:0`, which stands for an address of which no other test has a port.
     pub fn start(words: &[&str]) -> Self {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (process, address) = run(&words);
         let place = words.iter().position(|word| word == "127.0.0.1:0").expect("a free port is asked for");
+        words[place] = own_address();
+        let (process, address) = run(&words);
         words[place].clone_from(&address);
         Self { words, address, process }
     }

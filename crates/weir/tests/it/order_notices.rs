@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::harness::{PATIENCE, Running};
+use super::harness::{PATIENCE, Running, own_address};
 
 /// An exchange or a gateway, and where it listens.
 fn serve(words: &[&str]) -> (Running, String) {
@@ -15,7 +15,7 @@ fn serve(words: &[&str]) -> (Running, String) {
 
 #[test]
 fn a_gateway_says_that_its_exchange_is_lost_and_that_it_is_back() {
-    let (mut exchange, upstream) = serve(&["exchange", "--demo", "1", "--listen", "127.0.0.1:0"]);
+    let (mut exchange, upstream) = serve(&["exchange", "--demo", "1", "--listen", &own_address()]);
     let gateway = ["gateway", "--demo", "1", "--workers", "1", "--upstream", &upstream];
     let (mut gateway, _) = serve(&[&gateway[..], &["--listen", "127.0.0.1:0"]].concat());
     exchange.signal(Signal::KILL);

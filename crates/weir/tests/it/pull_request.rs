@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     check_steps::{Expressions, Job, Variables, packaging, read, run_action, variables},
-    harness::{Said, WEIR, folder, shown},
+    harness::{Said, WEIR, executable, folder, shown},
 };
 
 /// How a change is built, and its cost.
@@ -26,11 +26,6 @@ pub(super) fn is_here(program: &str) -> bool {
         println!("skipped: {program} is not installed");
     }
     is_here
-}
-
-pub(super) fn executable(file: &Path, text: &str) {
-    fs::write(file, text).expect("a file can be written");
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
 }
 
 pub(super) fn git(repository: &Path, words: &[&str]) -> String {

@@ -286,14 +286,23 @@ fn without_a_file_one_of_our_own_is_laid_out_and_used_again() {
     assert!(!second.stderr.contains("laid out"), "{}", second.stderr);
 }
 
+/// Waits until a run has completed operations: while a disk or the machine is busy, its first lines show none.
+pub fn until_it_measures(running: &Running) {
+    let measures = |line: &str| {
+        let before = line.contains("measuring").then(|| line.split_once(" IOPS")).flatten();
+        before.and_then(|(before, _)| before.rsplit(' ').next()).is_some_and(|rate| rate != "0")
+    };
+    let seen = std::iter::from_fn(|| running.next_error_line()).any(|line| measures(&line));
+    assert!(seen, "it shows its progress");
+}
+
 #[test]
 fn an_interrupted_run_prints_what_it_measured() {
     let folder = folder("storage-interrupt");
     let file = data(&folder, 1 << 20);
     let mut running =
         Running::weir(&["storage", "run", "--file", &file, "--runtime", "60s", "--engine", "pread"]);
-    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
-    assert!(measuring, "it shows its progress");
+    until_it_measures(&running);
     running.signal(Signal::INT);
     assert_eq!(running.wait(PATIENCE), 130);
     let table: Vec<String> = std::iter::from_fn(|| running.next_line()).collect();
@@ -529,7 +538,8 @@ fn the_published_jobs_of_hybrid_polling_run_alike_in_fio() {
         // A short run of the same jobs over a small file.
         let file = shown(&folder.join("data.bin")).to_owned();
         let short = text.replace("=data.bin", &format!("={file}")).replace("=1g", "=4m");
-        let short = job_file(&folder, &short.replace("runtime=20", "runtime=200ms"));
+        // Long enough for one operation of each job beside anything else that the machine does.
+        let short = job_file(&folder, &short.replace("runtime=20", "runtime=2"));
         let (ours, _) = report(&run(&[shown(&short), "--json"]));
         let Some(version) = fio_version() else { continue };
         let output =

@@ -11,7 +11,10 @@ use std::{
 use rustix::process::Signal;
 use weir_record::storage::{StorageJobReport, StorageReport};
 
-use super::harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, weir};
+use super::{
+    harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, weir},
+    storage::until_it_measures,
+};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;
@@ -26,8 +29,7 @@ fn job<'a>(file: &'a Path, ledger: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 /// Writes until it is measuring, and is then killed.
 fn write_and_die(words: &[&str]) {
     let mut running = Running::weir(&[words, &["--verify", "--runtime", "10min"]].concat());
-    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
-    assert!(measuring, "it shows its progress");
+    until_it_measures(&running);
     running.signal(Signal::KILL);
     running.wait(PATIENCE);
 }
@@ -109,16 +111,14 @@ fn a_second_run_on_a_file_is_refused_until_the_first_one_ends() {
     fs::write(&file, vec![7; 1 << 20]).expect("a file can be written");
     let words = ["storage", "run", "--file", shown(&file), "--engine", "pread"];
     let mut running = Running::weir(&[&words[..], &["--runtime", "10min"]].concat());
-    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
-    assert!(measuring, "it shows its progress");
+    until_it_measures(&running);
     let second = weir(&[&words[..], &["-n", "1", "--share"]].concat());
     expect_refusal(&second, 2, &[shown(&file), "in use by another run", "process"]);
     running.signal(Signal::KILL);
     running.wait(PATIENCE);
     let share = [&words[..], &["--share"]].concat();
     let running = Running::weir(&[&share[..], &["--runtime", "10min"]].concat());
-    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
-    assert!(measuring, "it shows its progress");
+    until_it_measures(&running);
     let beside = weir(&[&share[..], &["-n", "1"]].concat());
     assert_eq!(beside.code, Some(0), "{}", beside.stderr);
     expect_refusal(&weir(&[&words[..], &["-n", "1"]].concat()), 2, &["in use by another run", "--share"]);

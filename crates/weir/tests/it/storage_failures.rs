@@ -10,7 +10,10 @@ use std::{
 use serde_json::Value;
 use weir_record::storage::{DirectionReport, StorageEngine, StorageJobReport, StorageReport};
 
-use super::harness::{PATIENCE, Running, Said, bytes, folder, shell, shown, weir};
+use super::{
+    harness::{PATIENCE, Running, Said, bytes, folder, shell, shown, weir},
+    storage::until_it_measures,
+};
 
 const BLOCK: usize = 64 << 10;
 const BLOCKS: usize = 32;
@@ -83,8 +86,7 @@ fn a_file_that_is_cut_while_it_is_read_ends_the_run_with_what_was_measured() {
     fs::write(&file, bytes(1 << 20, 7)).expect("a file can be written");
     let words = ["storage", "run", "--file", shown(&file), "--runtime", "10min", "--engine", "pread"];
     let mut running = Running::weir(&words);
-    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
-    assert!(measuring, "it shows its progress");
+    until_it_measures(&running);
     File::options().write(true).open(&file).expect("ours").set_len(0).expect("cut");
     // After a hundred failures, the rest of ten minutes would show nothing new.
     assert_eq!(running.wait(PATIENCE), 1);

@@ -1,22 +1,19 @@
 //! `--baseline` and `--placebo`: other builds as arms, and every way in which there is no baseline.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, path::Path};
 
 use weir_record::{effect::Effect, finding::Finding, metric::Metric, study::StudyResult};
 
-use super::harness::{TWO_ARMS, WEIR, expect_refusal, folder, shown, study_file, study_head, weir};
-
-fn program(path: &Path, text: &str) {
-    fs::write(path, text).expect("a file can be written");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
-}
+use super::harness::{
+    TWO_ARMS, WEIR, copy_program, executable, expect_refusal, folder, shown, study_file, study_head, weir,
+};
 
 #[test]
 fn an_older_build_is_the_baseline_of_its_arm_and_layout_is_told_of_without_a_placebo() {
     let folder = folder("study-baseline");
     let [old, again] = ["old-weir", "again-weir"].map(|name| folder.join(name));
     for copy in [&old, &again] {
-        fs::copy(WEIR, copy).expect("the program can be copied");
+        copy_program(Path::new(WEIR), copy);
     }
     let (file, out) = study_file(&folder, &format!("{}{TWO_ARMS}", study_head(8, "1min")));
     let plan = weir(&["study", &file, "--baseline", shown(&old), "--dry-run"]);
@@ -89,7 +86,7 @@ driver = "poll"
 fn a_gateway_of_an_older_build_is_the_baseline_of_its_arm() {
     let folder = folder("study-baseline-gateway");
     let [old, older] = ["old-weir", "older"].map(|name| folder.join(name));
-    fs::copy(WEIR, &old).expect("the program can be copied");
+    copy_program(Path::new(WEIR), &old);
     let (file, out) = study_file(&folder, GATEWAYS);
     let plan = weir(&["study", &file, "--baseline", shown(&old), "--dry-run"]);
     assert_eq!(plan.code, Some(0), "{}", plan.stderr);
@@ -98,7 +95,7 @@ fn a_gateway_of_an_older_build_is_the_baseline_of_its_arm() {
     {
         assert!(plan.stdout.contains(told), "no {told:?} in {}", plan.stdout);
     }
-    program(
+    executable(
         &older,
         "#!/bin/sh\n[ \"$1\" = --version ] && echo weir 0.0.1 && exit 0\necho 'weir: unexpected --handoff' >&2; exit 2\n",
     );
@@ -130,9 +127,9 @@ fn a_baseline_that_is_none_is_told_before_anything_runs() {
     expect_refusal(&with(&none), 14, &["--baseline", "none", "give the path of an older weir"]);
     fs::write(&text, "not a program").expect("a file can be written");
     expect_refusal(&with(&text), 14, &["no program that may be run", "chmod +x"]);
-    program(&other, "#!/bin/sh\necho something 1.0\n");
+    executable(&other, "#!/bin/sh\necho something 1.0\n");
     expect_refusal(&with(&other), 14, &["it is no weir", "something 1.0"]);
-    program(
+    executable(
         &older,
         "#!/bin/sh\n[ \"$1\" = --version ] && echo weir 0.0.1 && exit 0\necho 'weir: unexpected --workers' >&2; exit 2\n",
     );

@@ -16,8 +16,8 @@ use weir_record::load::LoadReport;
 
 use super::{
     harness::{
-        Folder, Running, Said, Server, TWO_ARMS, expect_refusal, folder, shell, shown, study_file,
-        study_head, until,
+        Folder, Running, Said, Server, TWO_ARMS, executable, expect_refusal, folder, shell, shown,
+        study_file, study_head, until,
     },
     observe_tools::free_port,
 };
@@ -84,7 +84,7 @@ impl Daemon {
         // The first `ssh` behind this folder on the path.
         let wrapper =
             format!("#!/bin/sh\nPATH=${{PATH#{}:}}\nexec ssh -F {} \"$@\"\n", of("bin"), of("client"));
-        write(&folder.join("bin/ssh"), &wrapper, 0o755);
+        executable(&folder.join("bin/ssh"), &wrapper);
         // Only root may make it, and only root needs it.
         let made_separation = fs::create_dir(SEPARATION).is_ok();
         // The daemon starts itself again for each connection, so it needs its whole path.

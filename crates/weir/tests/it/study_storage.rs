@@ -112,7 +112,9 @@ fn jobs(folder: &Folder, engine: &str) -> Vec<Pid> {
 fn a_round_whose_background_load_ends_does_not_count() {
     let folder = folder("study-storage-background");
     let (arms, _) = ARMS.split_once("[[arm]]\nname = \"fio\"").expect("it is the last one");
-    fs::write(folder.join("waits.toml"), format!("{HEAD}{arms}")).expect("it can be written");
+    // Long enough for the look at all processes and the kill, also on a busy machine.
+    let head = HEAD.replace("window = \"100ms\"", "window = \"1s\"");
+    fs::write(folder.join("waits.toml"), format!("{head}{arms}")).expect("it can be written");
     let out = folder.join("run");
     let mut study =
         Running::weir(&["study", shown(&folder.join("waits.toml")), "--out", shown(&out), "--rounds", "2"]);

@@ -146,8 +146,15 @@ mod tests {
     fn placed(cache: &Path) -> PathBuf {
         let place = cache.join("weir").join(program().hash).join("weir");
         private(place.parent().expect("a folder"));
-        fs::write(&place, AGENT).expect("it can be written");
-        set_mode(&place, 0o700);
+        // By another process: a child that another test has forked keeps this process's open files until it runs its
+        // own program, and the kernel runs no file that is open for writing.
+        let mut writer = Command::new("sh");
+        writer.args(["-c", "cat >\"$0\" && chmod 700 \"$0\""]).arg(&place).stdin(Stdio::piped());
+        let mut writer = writer.spawn().expect("there is a shell");
+        let mut input = writer.stdin.take().expect("it has an input");
+        input.write_all(AGENT).expect("it is read");
+        drop(input);
+        assert!(writer.wait().expect("it ends").success());
         place
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{ErrorKind, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     sync::{
         atomic::{AtomicU32, Ordering},
@@ -61,8 +61,13 @@ pub fn beside_each_other<T: Send>(cases: impl IntoIterator<Item = T>, test: impl
     });
 }
 
+/// A port of the system's choice on a loopback address that is given only once. On 127.0.0.1, a server of another test
+/// may get the port of a venue that is down.
 pub fn loopback() -> Address {
-    "127.0.0.1:0".parse().expect("an address")
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let [.., high, low] = GIVEN.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    // 127.0.0.0/16 has the address that all others use.
+    SocketAddr::from(([127, 1 + high % 254, low, 1 + (std::process::id() % 254) as u8], 0)).into()
 }
 
 pub fn server(driver: Driver, workers: usize) -> ServerConfig {
@@ -418,7 +423,8 @@ pub struct Scripted {
 
 impl Script {
     pub fn new() -> Self {
-        Self { listener: TcpListener::bind("127.0.0.1:0").expect("a port") }
+        let Address::Tcp(address) = loopback() else { unreachable!("it is of TCP") };
+        Self { listener: TcpListener::bind(address).expect("a port") }
     }
 
     pub fn address(&self) -> Address {

@@ -22,7 +22,7 @@ use crate::seeds::{Accepted, simulations};
 pub const KERNEL_DRIVERS: [Driver; 4] = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select];
 
 /// How long a drain may take before connections are cut.
-const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
 enum Server {
     Threads(OrdersControl),
