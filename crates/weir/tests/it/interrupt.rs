@@ -11,7 +11,7 @@ use super::harness::{
 fn interrupted_studies_keep_their_blocks_and_go_on() {
     for (signal, lines) in [(Signal::INT, 1), (Signal::TERM, 2), (Signal::INT, 5)] {
         let folder = folder(&format!("interrupt-{lines}"));
-        let (file, out) = study_file(&folder, &(study_head(400, "8s") + TWO_ARMS));
+        let (file, out) = study_file(&folder, &(study_head(400, "20s") + TWO_ARMS));
         let mut study = Running::weir(&["study", &file, "--out", shown(&out)]);
         for _ in 0..lines {
             study.next_error_line().expect("it shows progress");
