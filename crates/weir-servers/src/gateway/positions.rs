@@ -4,7 +4,7 @@
 mod saved;
 
 use foldhash::HashMap;
-use weir_proto::ouch::{Inbound, Outbound, Symbol, codes::side::BUY};
+use weir_proto::ouch::{self, Inbound, Outbound, Symbol, codes::side::BUY};
 use weir_trading::{AccountId, Position, Restored, Unattributed};
 
 use super::{
@@ -105,9 +105,7 @@ impl Positions {
         let symbol = symbol.canonical();
         let key = (account, symbol);
         if self.shares.len() >= POSITIONS_MAX && !self.shares.contains_key(&key) {
-            let rest = self.unattributed.entry(account).or_default();
-            rest.shares = rest.shares.saturating_add(shares);
-            return;
+            return self.leave_shares(account, shares);
         }
         let none = Position { account, symbol, bought: 0, sold: 0 };
         let position = self.shares.entry(key).or_insert(none);
@@ -115,15 +113,31 @@ impl Positions {
         *sum = sum.saturating_add(shares);
     }
 
+    /// From here on numbers name other orders. An execution whose order has ended before, or was not read, must not
+    /// count for the next order with its number: its symbol stays unknown, and it gives no symbol a price.
+    pub(super) fn forget_numbers(&mut self) {
+        self.orders.clear();
+        self.early_trades.clear();
+        self.leave_early_shares();
+    }
+
+    /// The orders of these will not be read.
+    fn leave_early_shares(&mut self) {
+        for ((account, _), shares) in std::mem::take(&mut self.early_shares) {
+            self.leave_shares(AccountId(account), shares);
+        }
+    }
+
+    fn leave_shares(&mut self, account: AccountId, shares: u64) {
+        let rest = self.unattributed.entry(account).or_default();
+        rest.shares = rest.shares.saturating_add(shares);
+    }
+
     /// Executed shares since the first record. In the order of their accounts and symbols.
     pub(super) fn executed_shares(&mut self) -> ExecutedShares {
         let mut positions: Vec<Position> = std::mem::take(&mut self.shares).into_values().collect();
         positions.sort_unstable_by_key(|position| (position.account, position.symbol.0));
-        // The orders of these are in no journal.
-        for ((account, _), shares) in std::mem::take(&mut self.early_shares) {
-            let rest = self.unattributed.entry(AccountId(account)).or_default();
-            rest.shares = rest.shares.saturating_add(shares);
-        }
+        self.leave_early_shares();
         let unattributed = std::mem::take(&mut self.unattributed).into_iter().collect();
         ExecutedShares { positions, unattributed }
     }
@@ -150,16 +164,7 @@ impl Positions {
         account: AccountId,
         message: &Outbound,
     ) {
-        let executed = match message {
-            Outbound::Executed(executed) => executed,
-            Outbound::BrokenTrade(_) => {
-                self.unattributed.entry(account).or_default().broken_trades += 1;
-                return;
-            }
-            _ => return,
-        };
-        let value = executed.price.saturating_mul(executed.quantity.into());
-        self.executed.entry(account).or_default().add(generation, value);
+        let Some(executed) = self.note_value(generation, account, message) else { return };
         let key = (account.0, executed.user_ref_num);
         match self.orders.get(&key).map(|order| (order.symbol, order.side)) {
             Some((symbol, side)) => {
@@ -175,8 +180,86 @@ impl Positions {
         }
     }
 
+    /// The same for a session with clients whose numbers name other orders by now.
+    pub(super) fn note_ended_execution(&mut self, generation: u16, account: AccountId, message: &Outbound) {
+        if let Some(executed) = self.note_value(generation, account, message) {
+            self.leave_shares(account, executed.quantity.into());
+        }
+    }
+
+    /// Counts what needs no order: the value of an execution, which is returned, and broken trades.
+    fn note_value<'m>(
+        &mut self,
+        generation: u16,
+        account: AccountId,
+        message: &'m Outbound,
+    ) -> Option<&'m ouch::Executed> {
+        match message {
+            Outbound::Executed(executed) => {
+                let value = executed.price.saturating_mul(executed.quantity.into());
+                self.executed.entry(account).or_default().add(generation, value);
+                Some(executed)
+            }
+            Outbound::BrokenTrade(_) => {
+                self.unattributed.entry(account).or_default().broken_trades += 1;
+                None
+            }
+            _ => None,
+        }
+    }
+
     /// The price of each symbol's last trade, or the one set since; 0 if it was removed.
     pub(super) fn prices(&self) -> Vec<(Symbol, u64)> {
         self.trades.iter().map(|(symbol, (_, price))| (*symbol, *price)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::{Appendage, Enter};
+
+    use super::*;
+    use crate::gateway::test_messages::enter;
+
+    const ACCOUNT: AccountId = AccountId(1);
+
+    /// Reads that order 1 was sent, for this symbol.
+    fn sent(positions: &mut Positions, symbol: &str) {
+        let Inbound::Enter(order, _) = enter(1, 100) else { panic!("it is an order") };
+        let order = Enter { symbol: symbol.parse().expect("a symbol"), ..order };
+        positions.sent((ACCOUNT.0, 1), &Inbound::Enter(order, Appendage::EMPTY));
+    }
+
+    fn executed(quantity: u32) -> Outbound {
+        Outbound::Executed(ouch::Executed {
+            timestamp_ns: 1,
+            user_ref_num: 1,
+            quantity,
+            price: 70_000,
+            liquidity: b'A',
+            match_number: 1,
+        })
+    }
+
+    #[test]
+    fn a_late_execution_counts_for_no_order_of_the_next_session_that_has_the_same_number() {
+        let mut positions = Positions::default();
+        sent(&mut positions, "OLD");
+        // The gateway has ended the order, and its exchange has executed it all the same.
+        positions.orders.remove(&(ACCOUNT.0, 1));
+        positions.note_execution((5, 0), ACCOUNT, &executed(40));
+        positions.forget_numbers();
+        sent(&mut positions, "NEW");
+        assert!(positions.prices().is_empty(), "nothing was traded at that price");
+        positions.note_execution((9, 1), ACCOUNT, &executed(10));
+        // Read last, because a clock was set back.
+        positions.note_ended_execution(0, ACCOUNT, &executed(3));
+        let new = "NEW".parse().expect("a symbol");
+        assert_eq!(positions.prices(), [(new, 70_000)]);
+        let shares = positions.executed_shares();
+        let held = Position { account: ACCOUNT, symbol: new, bought: 10, sold: 0 };
+        let rest = Unattributed { shares: 43, ..Unattributed::default() };
+        assert_eq!((shares.positions, shares.unattributed), (vec![held], vec![(ACCOUNT, rest)]));
+        assert_eq!(positions.executed[&ACCOUNT], Executed { generation: 1, value: 700_000 });
     }
 }

@@ -140,6 +140,8 @@ fn fixed(running: &InForce, wanted: &InForce) -> Vec<String> {
         ("listen.control", at.control != to.control),
         ("listen.metrics", at.metrics != to.metrics),
         ("session", now.session != then.session),
+        ("numbers", now.numbers_restart != then.numbers_restart),
+        ("logins", now.logins != then.logins),
         ("route", now.route != then.route),
         ("handoff", format!("{:?}", now.handoff) != format!("{:?}", then.handoff)),
         ("hop_times", now.hop_times != then.hop_times),

@@ -81,9 +81,9 @@ impl GatewayControl {
         let removed: Vec<_> = of_workers.removed.iter().map(|(account, _)| *account).collect();
         self.shared.commander.reload(&Arc::new(of_workers), &limits, || {
             self.orders.change_accounts(&changed, &added, &removed);
+            self.shared.day.set_config(wanted.config.day.clone());
             *in_force = wanted;
         })?;
-        self.shared.day.set_config(in_force.config.day.clone());
         if has_other_limits {
             lines.extend(self.override_lines());
         }

@@ -759,9 +759,10 @@ impl GatewayControl {
 
     /// Starts draining: the session with clients can be joined again after the next start.
     pub fn drain(&self) {
-        // Also while a day ends: then the program does not go on.
-        self.shared.day.go_on(false);
         self.orders.drain();
+        // Also while a day ends: then the program does not go on. Behind the drain, because from then on no day ends
+        // that could set it again.
+        self.shared.day.go_on(false);
     }
 
     /// Ends the session of this name with clients, and with it the gateway.

@@ -186,9 +186,7 @@ impl Upstream {
     /// Sends a logout and closes the connection.
     pub(super) fn leave(&self) {
         let Some(stream) = self.line.borrow_mut().stream.take() else { return };
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        // Queued bytes are sent while the connection closes. If the queue is full, the logout is skipped.
-        let _ = pin!(stream.send_slice(&LOGOUT_FRAME)).poll(&mut context);
+        log_out(&stream);
         self.session.borrow_mut().leave();
     }
 
@@ -396,13 +394,22 @@ impl Upstream {
 
     /// The connection is gone.
     fn go_down(&self, gateway: &Gateway, ended: &Ended) -> bool {
-        self.line.borrow_mut().stream.take();
+        let stream = self.line.borrow_mut().stream.take();
         let end = if let Ended::Session(end) = ended { Some(end) } else { None };
+        if let Some(stream) = stream.filter(|_| end.is_some_and(End::is_of_question)) {
+            log_out(&stream);
+        }
         let was_up = self.session.borrow_mut().lost(end);
         self.flush.wake();
         gateway.show(self);
         was_up
     }
+}
+
+/// Queued bytes are sent while the connection closes. If the queue is full, the logout is skipped.
+fn log_out(stream: &Stream) {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let _ = pin!(stream.send_slice(&LOGOUT_FRAME)).poll(&mut context);
 }
 
 /// Counts a message of an exchange.

@@ -53,6 +53,8 @@ impl Default for LoginLimits {
 pub(super) enum Admitted {
     /// At this time.
     At(u64),
+    /// Not within the time that the login may take.
+    TooLate,
     /// Not at all.
     Locked,
 }
@@ -125,8 +127,15 @@ impl LoginAttempts {
         Self { limits, all: Mutex::default() }
     }
 
-    /// Whether and when a login is verified. Each attempt that is admitted moves the next one.
-    pub(super) fn admit(&self, address: Option<IpAddr>, account: Option<AccountId>, now_ns: u64) -> Admitted {
+    /// Whether and when a login is verified, which has to be before `until_ns`. Each attempt that is admitted moves the
+    /// next one. One that would be too late moves none: otherwise a client that tries again and again would push its
+    /// next chance away, also when it has the right password by then.
+    pub(super) fn admit(
+        &self,
+        address: Option<IpAddr>,
+        account: Option<AccountId>,
+        (now_ns, until_ns): (u64, u64),
+    ) -> Admitted {
         let mut all = self.lock();
         if all.is_empty() {
             return Admitted::At(now_ns);
@@ -139,6 +148,9 @@ impl LoginAttempts {
         let slow = |(key, attempts): &&(Key, Attempts)| attempts.gap_ns(*key) > 0;
         let start_ns = known.iter().filter(slow).map(|(_, attempts)| attempts.next_ns).max();
         let start_ns = start_ns.unwrap_or(0).max(now_ns);
+        if start_ns >= until_ns {
+            return Admitted::TooLate;
+        }
         for (key, attempts) in known {
             let next_ns = start_ns.saturating_add(attempts.gap_ns(key));
             all.insert(key, Attempts { next_ns, ..attempts });
@@ -234,12 +246,18 @@ mod tests {
         LoginAttempts::new(LoginLimits::default())
     }
 
+    /// As for a login that may take any time.
+    fn admit(all: &LoginAttempts, from: Option<IpAddr>, account: Option<AccountId>, now_ns: u64) -> Admitted {
+        all.admit(from, account, (now_ns, u64::MAX))
+    }
+
     /// Fails at once, this often, whenever it is admitted. Returns when the last one was verified.
     fn fail(all: &LoginAttempts, from: Option<IpAddr>, account: Option<AccountId>, count: u32) -> u64 {
         let mut now_ns = SECOND_NS;
         for number in 1..=count {
-            match all.admit(from, account, now_ns) {
+            match admit(all, from, account, now_ns) {
                 Admitted::At(at_ns) => now_ns = at_ns,
+                Admitted::TooLate => panic!("attempt {number} is too late"),
                 Admitted::Locked => panic!("attempt {number} is locked"),
             }
             all.failed(from, account, now_ns);
@@ -253,7 +271,9 @@ mod tests {
         assert_eq!(fail(&all, address(1), ACCOUNT, FREE), SECOND_NS, "some are free");
         let gaps: Vec<u64> = (0..3)
             .map(|_| {
-                let Admitted::At(first) = all.admit(address(1), ACCOUNT, SECOND_NS) else { panic!("locked") };
+                let Admitted::At(first) = admit(&all, address(1), ACCOUNT, SECOND_NS) else {
+                    panic!("locked")
+                };
                 first
             })
             .collect();
@@ -261,14 +281,32 @@ mod tests {
         let all = attempts();
         let last_ns = fail(&all, address(1), ACCOUNT, 10);
         assert_eq!(last_ns, SECOND_NS + (500 + 1000 + 2000 + 4 * 4000) * 1_000_000);
-        assert_eq!(all.admit(address(1), ACCOUNT, last_ns), Admitted::Locked);
-        assert_eq!(all.admit(address(2), ACCOUNT, last_ns), Admitted::At(last_ns), "its own client gets in");
-        assert_eq!(all.admit(address(1), OTHER, last_ns), Admitted::At(last_ns));
+        assert_eq!(admit(&all, address(1), ACCOUNT, last_ns), Admitted::Locked);
+        assert_eq!(
+            admit(&all, address(2), ACCOUNT, last_ns),
+            Admitted::At(last_ns),
+            "its own client gets in"
+        );
+        assert_eq!(admit(&all, address(1), OTHER, last_ns), Admitted::At(last_ns));
         let left = Duration::from_secs(300);
         assert_eq!(all.locks(last_ns), [LoginLock { account: ACCOUNT, address: address(1), left }]);
         let later_ns = last_ns + 300 * SECOND_NS;
-        assert!(matches!(all.admit(address(1), ACCOUNT, later_ns), Admitted::At(_)));
+        assert!(matches!(admit(&all, address(1), ACCOUNT, later_ns), Admitted::At(_)));
         assert!(all.locks(later_ns).is_empty());
+    }
+
+    #[test]
+    fn attempts_that_are_too_late_push_the_next_one_no_further_away() {
+        let all = attempts();
+        let last_ns = fail(&all, address(1), ACCOUNT, 9);
+        let limit_ns = 5 * SECOND_NS;
+        let mut outcomes = (0..1_000).map(|_| all.admit(address(1), ACCOUNT, (last_ns, last_ns + limit_ns)));
+        assert_eq!(outcomes.next(), Some(Admitted::At(last_ns + GAP_MAX_NS)));
+        assert!(outcomes.all(|outcome| outcome == Admitted::TooLate));
+        // Its client has the right password now.
+        let later_ns = last_ns + GAP_MAX_NS;
+        let at_ns = last_ns + 2 * GAP_MAX_NS;
+        assert_eq!(all.admit(address(1), ACCOUNT, (later_ns, later_ns + limit_ns)), Admitted::At(at_ns));
     }
 
     #[test]
@@ -283,8 +321,8 @@ mod tests {
             now_ns += 1;
         }
         assert!(is_locked);
-        assert_eq!(all.admit(address(1), Some(AccountId(1_000)), now_ns), Admitted::Locked);
-        assert_eq!(all.admit(address(2), None, now_ns), Admitted::At(now_ns));
+        assert_eq!(admit(&all, address(1), Some(AccountId(1_000)), now_ns), Admitted::Locked);
+        assert_eq!(admit(&all, address(2), None, now_ns), Admitted::At(now_ns));
     }
 
     #[test]
@@ -300,7 +338,7 @@ mod tests {
         let last_ns = fail(&all, address(1), ACCOUNT, 10);
         assert_eq!(all.unlock(last_ns, |account, _| account == OTHER), 0);
         assert_eq!(all.unlock(last_ns, |account, _| account == ACCOUNT), 1);
-        assert_eq!(all.admit(address(1), ACCOUNT, last_ns), Admitted::At(last_ns));
+        assert_eq!(admit(&all, address(1), ACCOUNT, last_ns), Admitted::At(last_ns));
     }
 
     #[test]
@@ -313,6 +351,6 @@ mod tests {
         assert!(!all.lock().contains_key(&Key { address: None, account: Some(AccountId(0)) }));
         let off = LoginAttempts::new(LoginLimits::OFF);
         assert!((0..1_000).all(|_| !off.failed(address(1), ACCOUNT, SECOND_NS)));
-        assert_eq!(off.admit(address(1), ACCOUNT, SECOND_NS), Admitted::At(SECOND_NS));
+        assert_eq!(admit(&off, address(1), ACCOUNT, SECOND_NS), Admitted::At(SECOND_NS));
     }
 }

@@ -184,7 +184,7 @@ pub trait Application: 'static {
     fn on_drain(&self) {}
 
     /// In a drain, waits until the application has emitted its last messages; then clients are disconnected. The
-    /// drain's limit applies to this too.
+    /// drain's limit applies to this too: a session in which clients only receive does not end if it is exceeded.
     fn settled(&self) -> Waiting {
         Box::pin(std::future::ready(()))
     }

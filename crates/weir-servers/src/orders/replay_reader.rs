@@ -129,7 +129,8 @@ pub(super) async fn read(
             continue;
         }
         let found = records::sequenced(record.payload)?;
-        if found.sequence == cursor.sequence && found.name == name && found.generation == generation {
+        let is_it = found.name.eq_ignore_case(&name) && found.generation == generation;
+        if found.sequence == cursor.sequence && is_it {
             encode_frame(SEQUENCED, found.message, piece);
             cursor.sequence += 1;
         }
@@ -176,11 +177,12 @@ mod tests {
         fn on_message(&self, _: AccountId, _: &ClientMessage<'_>, _: Instant) {}
     }
 
-    fn config(folder: &Path) -> OrdersConfig {
+    /// Accounts whose names begin with this letter.
+    fn config(folder: &Path, letter: char) -> OrdersConfig {
         OrdersConfig {
             journal: Some((folder.to_owned(), Level::Os)),
             journal_segment_bytes: 64 << 10,
-            ..OrdersConfig::new(accounts_named('C', 2))
+            ..OrdersConfig::new(accounts_named(letter, 2))
         }
     }
 
@@ -214,16 +216,17 @@ mod tests {
     }
 
     /// The messages of the rare account, and the bytes read for them.
-    async fn replay(folder: &Path) -> (Vec<u8>, u64) {
+    async fn replay(folder: &Path, letter: char) -> (Vec<u8>, u64) {
         let recovery: Result<Recovery, OrdersRecoverError> =
-            crate::orders::recover(&config(folder), &mut |_| {});
+            crate::orders::recover(&config(folder, letter), &mut |_| {});
         let found = RefCell::new(None);
         let keep = |store: Rc<SessionStore>| {
             *found.borrow_mut() = Some(store);
             Ok(Rc::new(Idle) as Rc<dyn Application>)
         };
         let recovery = recovery.expect("it is whole");
-        let orders = LocalOrders::start_recovered(config(folder), recovery, keep).await.expect("it starts");
+        let orders = LocalOrders::start_recovered(config(folder, letter), recovery, keep).await;
+        let orders = orders.expect("it starts");
         let store = found.take().expect("it was made");
         let (mut cursor, mut pieces, mut bytes) = (Cursor::before(1), Vec::new(), 0);
         while cursor.sequence() <= MESSAGES {
@@ -242,12 +245,15 @@ mod tests {
         // Left over from an earlier run.
         let _ = std::fs::remove_dir_all(&folder);
         // Each has its own runtime, which ends with every task.
-        let replay = || on(replay(&folder));
+        let replay_to = |letter| on(replay(&folder, letter));
+        let replay = || replay_to('C');
         on(write(&folder));
         let mut expected = Vec::new();
         (1..=MESSAGES).for_each(|number| encode_frame(SEQUENCED, &number.to_le_bytes(), &mut expected));
         let (whole, bytes_whole) = replay();
         assert_eq!(whole, expected);
+        // The configuration writes the name in other letters now.
+        assert_eq!(replay_to('c').0, expected);
         stream_index::write_missing(&folder, &mut BTreeSet::new());
         let entries =
             std::fs::read_dir(&folder).expect("it is there").map(|entry| entry.expect("one").path());
@@ -258,6 +264,7 @@ mod tests {
         let (part, bytes_part) = replay();
         assert_eq!(part, expected);
         assert!(bytes_part < bytes_whole / 3, "{bytes_part} of {bytes_whole} bytes");
+        assert_eq!(replay_to('c'), (expected.clone(), bytes_part));
         // One that is damaged, and one of another file.
         std::fs::copy(&indexes[0], &indexes[1]).expect("it can be written");
         let mut bytes = std::fs::read(&indexes[2]).expect("it is there");

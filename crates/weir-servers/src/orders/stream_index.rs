@@ -33,7 +33,8 @@ const PLACE_BYTES_MAX: usize = 20;
 /// Bytes that are read and decoded before other tasks of the worker run. Entries are read whole.
 const PIECE_BYTES: usize = 2048 * ENTRY_BYTES;
 
-/// A stream: the account's name, and how many sessions had ended before.
+/// A stream: the account's name, in capital letters, and how many sessions had ended before. A configuration may change
+/// the case of a name.
 type Stream = (Name<6>, u16);
 
 /// The path of the index of a journal's file.
@@ -172,7 +173,9 @@ impl Search {
     fn take(&mut self, entries: &[u8]) {
         self.checksum = crc32c::crc32c_append(self.checksum, entries);
         let (name, generation) = &self.stream;
-        let is_it = |entry: &&[u8]| entry[..6] == *name.as_bytes() && entry[6..8] == generation.to_le_bytes();
+        // An earlier version wrote names as they were configured.
+        let is_name = |entry: &[u8]| entry.eq_ignore_ascii_case(name.as_bytes());
+        let is_it = |entry: &&[u8]| is_name(&entry[..6]) && entry[6..8] == generation.to_le_bytes();
         let found = entries.chunks_exact(ENTRY_BYTES).find(is_it);
         self.found = self.found.or(found.map(|entry| {
             let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
@@ -247,7 +250,7 @@ fn write(directory: &Path, worker: u16, segment: u64) -> Result<(), RecoverError
         if record.kind == records::SEQUENCED
             && let Some(found) = records::sequenced(record.payload)
         {
-            let places = streams.entry((found.name, found.generation)).or_default();
+            let places = streams.entry((found.name.folded(), found.generation)).or_default();
             places.0.push((found.sequence, position.offset));
         }
         Ok(())

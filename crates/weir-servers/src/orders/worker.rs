@@ -413,11 +413,16 @@ impl Worker {
                 session.end(End::Drained);
             }
         }
-        if let Some(application) = &application {
-            deadline.until(until, application.settled()).await;
+        let is_settled = match &application {
+            Some(application) => deadline.until(until, application.settled()).await.is_some(),
+            None => true,
+        };
+        // Messages of a session that has ended cannot be requested. What a copy of other journals has not written in
+        // time comes after the next start, so its session goes on.
+        if is_settled || !self.shared.config.is_read_only {
+            let has_ended = deadline.until(until, self.end_session(&store)).await;
+            store.is_over.set(has_ended.unwrap_or(false));
         }
-        let has_ended = deadline.until(until, self.end_session(&store)).await;
-        store.is_over.set(has_ended.unwrap_or(false));
         store.settled.set(true);
         let all_left = store.session_left.until(|| store.sessions_open.get() == 0);
         deadline.until(until, all_left).await;
@@ -478,7 +483,15 @@ async fn watch_for_panic(on_panic: fn()) {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
+    use weir_engine::{Config, Driver, Runtime, time::Instant};
+
     use super::*;
+    use crate::{
+        journal::Level,
+        orders::{ClientMessage, LocalOrders, Waiting, recover},
+    };
 
     #[test]
     fn a_session_that_ended_is_followed_by_one_with_the_next_number() {
@@ -502,6 +515,49 @@ mod tests {
         ] {
             let wrong = session_name(&text.parse().expect("a name"), ended).expect_err("it would come again");
             assert!(wrong.contains(text) && wrong.contains(words), "{wrong}");
+        }
+    }
+
+    /// It has more to emit than a drain waits for, if it is not settled.
+    struct Emitting {
+        is_settled: bool,
+    }
+
+    impl Application for Emitting {
+        fn on_message(&self, _: AccountId, _: &ClientMessage<'_>, _: Instant) {}
+
+        fn settled(&self) -> Waiting {
+            if self.is_settled { Box::pin(ready(())) } else { Box::pin(pending()) }
+        }
+    }
+
+    #[test]
+    fn a_session_whose_readers_lack_messages_goes_on_with_the_next_start() {
+        for is_settled in [false, true] {
+            let name = format!("weir-orders-settled-{is_settled}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            // Left over from an earlier run.
+            let _ = std::fs::remove_dir_all(&folder);
+            let config = OrdersConfig {
+                is_read_only: true,
+                journal: Some((folder.clone(), Level::Os)),
+                journal_segment_bytes: 64 << 10,
+                ..OrdersConfig::new(crate::orders::demo_accounts(1))
+            };
+            let runtime = Runtime::new(&Config::for_test(Driver::Sim)).expect("it runs everywhere");
+            runtime.block_on(async {
+                let make = |_: Rc<SessionStore>| Ok(Rc::new(Emitting { is_settled }) as Rc<dyn Application>);
+                let orders = LocalOrders::start(config.clone(), make).await.expect("it starts");
+                orders.end_session().await;
+                // A record that nobody waits for is written as well.
+                time::sleep(Duration::from_secs(1)).await;
+            });
+            // With every task, so that nobody writes the journal.
+            drop(runtime);
+            let recovery = recover(&config, &mut |_| {}).expect("it is whole");
+            assert_eq!(recovery.generation(), u16::from(is_settled));
+            drop(recovery);
+            std::fs::remove_dir_all(folder).expect("it is ours");
         }
     }
 

@@ -299,9 +299,10 @@ impl GatewayControl {
         self.shared.day.config().ok_or_else(|| missing.into())
     }
 
-    /// Whether the drain is the end of a day: the program goes on with a start.
+    /// Whether the drain is the end of a day: the program goes on with a start. If a drain was asked for just before,
+    /// the session with clients has not ended.
     pub fn goes_on(&self) -> bool {
-        self.shared.day.goes_on()
+        self.shared.day.goes_on() && self.orders.ends_session()
     }
 
     fn tell_day(&self, text: String) {

@@ -43,6 +43,17 @@ fn unpack(place: u64) -> (u16, Position) {
 pub(super) struct LastCopies(BTreeMap<(u16, u32), Position>);
 
 impl LastCopies {
+    /// A firm has this copy of an earlier start; call it in the order of the copies. The places of a worker rise,
+    /// unless its journal had lost records before that start ([`Self::cut`]). Then what firms had from there on are
+    /// other records than those that are there now.
+    pub(super) fn restore(&mut self, firm: AccountId, place: u64) {
+        let (worker, position) = unpack(place);
+        if self.last(worker).is_some_and(|last| last > position) {
+            self.cut(worker, position);
+        }
+        self.take(firm, place);
+    }
+
     /// Whether a firm lacks the record at this place. From now on it has it.
     pub(super) fn take(&mut self, firm: AccountId, place: u64) -> bool {
         let (worker, position) = unpack(place);
@@ -112,6 +123,27 @@ mod tests {
         // A new folder.
         assert!(copies.cut(1, Position::default()) && copies.take(FIRST, place(1, 1, 64)));
         assert!(!copies.cut(7, Position::default()), "nobody has anything of it");
+    }
+
+    #[test]
+    fn a_start_behind_a_loss_goes_on_at_the_last_copy_and_not_at_one_of_a_lost_record() {
+        let place = |worker, segment, offset| pack(worker, at(segment, offset)).expect("it fits");
+        let mut copies = LastCopies::default();
+        for (firm, place) in [
+            (FIRST, place(0, 5, 640)),
+            (SECOND, place(0, 5, 704)),
+            (SECOND, place(1, 9, 64)),
+            // The journal ended at 3:64 when the next start copied these.
+            (FIRST, place(0, 3, 64)),
+            (SECOND, place(0, 3, 64)),
+            (FIRST, place(0, 3, 128)),
+        ] {
+            copies.restore(firm, place);
+        }
+        assert_eq!([0, 1].map(|worker| copies.last(worker)), [Some(at(3, 128)), Some(at(9, 64))]);
+        assert!(!copies.cut(0, at(3, 192)), "nothing more is lost");
+        assert!(!copies.take(FIRST, place(0, 3, 128)) && copies.take(SECOND, place(0, 3, 128)));
+        assert!(copies.take(FIRST, place(0, 3, 192)), "that was written before the end");
     }
 
     #[test]

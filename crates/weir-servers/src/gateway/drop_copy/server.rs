@@ -25,7 +25,7 @@ use crate::{
     journal::Level,
     orders::{
         AccountConfig, Application, Events, OrdersConfig, OrdersControl, OrdersServer, RecordKind,
-        SessionStore, recover,
+        SessionStore, recover_with_removed,
     },
 };
 
@@ -88,9 +88,10 @@ impl DropCopyServer {
         let orders = orders_config(config, copy, (copy.folder(journal), *level), events);
         let wrong = |source| ServeError::Worker { worker: 0, source };
         let mut copies = LastCopies::default();
-        let recovery = recover(&orders, &mut |record| {
-            if let RecordKind::Sequenced { account, upstream_sequence, .. } = record.kind {
-                copies.take(account, upstream_sequence);
+        // Those of firms that have been removed count as well: the others go on behind them.
+        let recovery = recover_with_removed(&orders, &mut |record| {
+            if let RecordKind::Sequenced { account, upstream_sequence: place @ 1.., .. } = record.kind {
+                copies.restore(account, place);
             }
         });
         let recovery = recovery.map_err(|error| wrong(io::Error::other(error)))?;

@@ -67,7 +67,7 @@ impl Recovering<'_> {
         }
         if let Some((upstream_sequence, message)) = message {
             if let Ok((message, _)) = Outbound::decode(message) {
-                self.positions.note_execution((record.t_ns, record.generation), account, &message);
+                self.positions.note_ended_execution(record.generation, account, &message);
             }
             self.note_heard(record.worker, account, upstream_sequence);
         }
@@ -89,6 +89,7 @@ impl Recovering<'_> {
         self.sent_first.clear();
         self.last_sent.clear();
         self.early.clear();
+        self.positions.forget_numbers();
     }
 
     /// An operator has given up the orders that were open when their session with clients ended: no later session would

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     gateway::{DropCopyConfig, account_limits::symbol},
-    orders::{accounts_named, demo_accounts},
+    orders::{LoginLimits, accounts_named, demo_accounts},
 };
 
 fn running() -> InForce {
@@ -103,6 +103,8 @@ fn everything_that_only_a_start_changes_is_named_at_once() {
     let errors = refused(|wanted| {
         wanted.listeners.orders = Some("127.0.0.1:1".into());
         wanted.config.session = "OTHER00001".parse().expect("a name");
+        wanted.config.numbers_restart = true;
+        wanted.config.logins = LoginLimits::OFF;
         wanted.config.hop_times = false;
         wanted.config.journal = Some(("j".into(), crate::journal::Level::Os));
         wanted.config.drop_copy = Some(DropCopyConfig {
@@ -115,14 +117,14 @@ fn everything_that_only_a_start_changes_is_named_at_once() {
         wanted.config.venues[0].limits.open_max = 5;
         wanted.config.venues[1].name = "NEW".into();
     });
-    let begins =
-        ["listen.orders: ", "session: ", "hop_times: ", "journal: ", "drop_copy: ", "[[reference]]: "];
+    let begins = ["listen.orders: ", "session: ", "numbers: ", "logins: ", "hop_times: ", "journal: "];
+    let begins = begins.into_iter().chain(["drop_copy: ", "[[reference]]: "]);
     let venues = [
         "venue OTHER: only a start removes",
         "venue DEMO: open_orders_max: ",
         "venue NEW: only a start adds",
     ];
-    let begins: Vec<&str> = begins.into_iter().chain(venues).collect();
+    let begins: Vec<&str> = begins.chain(venues).collect();
     assert_eq!(errors.len(), begins.len(), "{errors:?}");
     assert!(errors.iter().zip(begins).all(|(error, begin)| error.starts_with(begin)), "{errors:?}");
 }

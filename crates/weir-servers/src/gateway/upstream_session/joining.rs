@@ -6,7 +6,8 @@
 //! current session and its position. Only that shows whether the exchange began anew. The protocol lets an exchange
 //! answer a probe with its last message, and many answer with the next one. So a session that has the last message
 //! that was received, and seems to have no further one, may be the known one: the next message is requested again. If
-//! that is refused although the probe was not, and the next probe has the same answer, the exchange has begun anew.
+//! that is refused although the probe was not, and the next probe has the same answer, the exchange has begun anew. The
+//! gateway logs out after a probe, so that the probe is not what the next login is refused for.
 //!
 //! After a restart more messages may be requested than were lost, even all of them. A session that has begun anew
 //! under its old name would have the first message too. So the first login requests the messages after the last one

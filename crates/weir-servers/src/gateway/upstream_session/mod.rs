@@ -159,6 +159,15 @@ pub(super) enum End {
     Doubtful,
 }
 
+impl End {
+    /// Whether the connection was made to ask how far the exchange is, and the next login follows at once. An exchange
+    /// that noticed its end late would refuse that login because somebody is logged in, as it refuses a request for
+    /// messages that it does not have: so the gateway logs out.
+    pub(super) fn is_of_question(&self) -> bool {
+        matches!(self, Self::Withheld | Self::Proven | Self::Measured | Self::Doubtful)
+    }
+}
+
 /// One worker's session with one exchange.
 pub(super) struct UpstreamSession {
     /// Its key in journals.

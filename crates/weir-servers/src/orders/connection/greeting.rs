@@ -93,9 +93,10 @@ fn admitted(
     account: Option<AccountId>,
     until: Instant,
 ) -> Result<Instant, &'static str> {
-    match store.shared.login_attempts.admit(address, account, store.now().as_nanos()) {
+    let times = (store.now().as_nanos(), until.as_nanos());
+    match store.shared.login_attempts.admit(address, account, times) {
         Admitted::Locked => Err(LOCKED),
-        Admitted::At(at_ns) if at_ns >= until.as_nanos() => Err(THROTTLED),
+        Admitted::TooLate => Err(THROTTLED),
         Admitted::At(at_ns) => Ok(Instant::from_nanos(at_ns)),
     }
 }

@@ -172,18 +172,20 @@ impl RotatedFile {
         // The oldest one is replaced.
         for number in (1..self.files).rev() {
             let from = if number == 1 { self.path.clone() } else { numbered(&self.path, number - 1) };
-            match fs::rename(from, numbered(&self.path, number)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            if_there(fs::rename(from, numbered(&self.path, number)))?;
         }
         if self.files == 1 {
-            fs::remove_file(&self.path)?;
+            if_there(fs::remove_file(&self.path))?;
         }
         self.file = append_to(&self.path)?;
         self.bytes = 0;
         Ok(())
     }
+}
+
+/// A file that is not there needs nothing: somebody has moved or removed it.
+fn if_there(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -262,6 +264,10 @@ mod tests {
             (read("events.log"), read("events.log.1")),
             ("seven\n".into(), "longer than a file\n".into())
         );
+        // The only file was moved away.
+        fs::remove_file(&path).expect("it is there");
+        log.write("eight").expect("it begins another file");
+        assert_eq!(read("events.log"), "eight\n");
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 
