@@ -165,6 +165,7 @@ fn a_gateways_journal_is_private_and_the_unit_reloads_it_and_gives_it_descriptor
 fn a_server_is_tried_again_for_a_while_whatever_ended_it_and_not_for_ever() {
     let unit = packaging("weir@.service");
     assert_eq!(setting(&unit, "Restart"), "on-failure");
+    assert_eq!(setting(&unit, "RestartForceExitStatus"), "SIGHUP", "for systemd that is no failure");
     // No exit code is that of mistakes alone: a name that cannot be looked up at boot ends a server with 2.
     assert!(!unit.lines().any(|line| line.starts_with("RestartPreventExitStatus=")));
     let (pause_s, span_s) = (seconds(&unit, "RestartSec"), seconds(&unit, "StartLimitIntervalSec"));
