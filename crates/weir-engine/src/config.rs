@@ -347,6 +347,12 @@ pub struct Limits {
     /// Threads of one runtime for calls on files that may block (epoll, poll and select); none before the first such
     /// call.
     pub file_threads_max: usize,
+    /// Threads of one runtime for [`spawn_blocking`](crate::spawn_blocking()); none before its first call.
+    pub blocking_threads_max: usize,
+    /// Closures that may wait for such a thread; `spawn_blocking` waits for a place when there are more.
+    pub blocking_queue_max: usize,
+    /// How long such a thread waits for a closure before it ends.
+    pub blocking_idle: Duration,
 }
 
 impl Default for Limits {
@@ -365,6 +371,9 @@ impl Default for Limits {
             remote_queue_max: 4096,
             file_operations_max: 1024,
             file_threads_max: 4,
+            blocking_threads_max: 4,
+            blocking_queue_max: 256,
+            blocking_idle: Duration::from_secs(10),
         }
     }
 }

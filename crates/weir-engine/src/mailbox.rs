@@ -132,6 +132,11 @@ impl<T> MailboxReceiver<T> {
         Recv { receiver: self, pending: false }
     }
 
+    /// As [`Self::recv`], for a future that owns the receiver, whose drop then ends the wait.
+    pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.channel.poll_receive(context)
+    }
+
     /// The next message if one is queued.
     pub fn try_recv(&mut self) -> Option<T> {
         self.channel.queue.pop()
