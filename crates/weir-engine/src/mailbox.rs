@@ -34,6 +34,7 @@ use std::task::{Context, Poll, Waker};
 use crossbeam_queue::ArrayQueue;
 
 use crate::wake_flag::{AtomicWord, WakeFlag};
+use crate::wakers;
 
 /// Largest capacity of a mailbox, in messages.
 pub const CAPACITY_MAX: usize = 1 << 20;
@@ -239,13 +240,8 @@ impl<T> Queue<T> for ArrayQueue<T> {
 
 impl WakerCell for Mutex<Option<Waker>> {
     fn set(&self, waker: &Waker) {
-        let mut cell = lock(self);
-        if cell.as_ref().is_some_and(|held| held.will_wake(waker)) {
-            return;
-        }
-        let previous = cell.replace(waker.clone());
+        let previous = wakers::store(&mut lock(self), waker);
         // Dropping the last waker of a task may drop the task, and that may call this again: do it outside the lock.
-        drop(cell);
         drop(previous);
     }
 
