@@ -46,8 +46,14 @@ const BEFORE_TIDY: [Step; 3] = [
     },
 ];
 
-/// What a user of the engine alone needs: its documentation, and packages that do not depend on this tree.
-const LIBRARY: [Step; 3] = [
+/// What a user of the engine alone needs: a build without the laboratory's features, its documentation, and packages
+/// that do not depend on this tree.
+const LIBRARY: [Step; 4] = [
+    Step {
+        name: "the engine without features",
+        arguments: &["check", "-p", "weir-engine", "-p", "weir-engine-adapters", "-p", "weir-servers"],
+        component: None,
+    },
     Step {
         name: "documentation",
         arguments: &["rustdoc", "-p", "weir-engine", "--lib", "--", "-D", "warnings"],

@@ -176,11 +176,14 @@
 //!   does not run there.
 //! - `sim`: for tests.
 //!
-//! Some io_uring options gain with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
-//! `receive=bundle`, `sqpoll-idle-ms` and `fixed-files`. They are set by name
-//! ([`Config::set_option`](crate::Config::set_option)). When the runtime starts, it refuses an option that the kernel
-//! lacks and gives the reason. For each option `docs/guide/io-models.md` says what it does, which kernel it needs and
-//! which study measures it. It also says why incremental buffer rings are not offered.
+//! Some io_uring options gain with one load and cost with another: zero-copy sends, a minimum wait, bundled receives, a
+//! polling kernel thread and fixed files. They are fields of [`UringOptions`](crate::UringOptions). When the runtime
+//! starts, it refuses an option that the kernel lacks and gives the reason. For each option
+//! `docs/guide/io-models.md` says what it does, which kernel it needs and which study measures it. It also says why
+//! incremental buffer rings are not offered.
+//!
+//! The feature `lab` adds what only measurements need: options that slow a server down in a known way, drivers as on an
+//! older kernel, and hand-offs between workers that are there to be compared.
 //!
 //! Which one is faster depends on the machine, the kernel and the load. Measure it with the program that will run:
 //! `weir study` compares any two commands that listen on a port.

@@ -70,9 +70,11 @@ mod wake_flag;
 mod wakers;
 
 pub use config::{
-    BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
-    SimOptions, TaskPanic, UringOptions,
+    BufferOptions, Config, Driver, DriverChoice, EpollOptions, Limits, OptionError, ReceiveMode, SimOptions,
+    TaskPanic, UringOptions,
 };
+#[cfg(any(test, feature = "lab"))]
+pub use config::KernelMask;
 pub use counters::Counters;
 pub use driver::MissingFeature;
 pub use driver_choice::{Refusal, StartError};

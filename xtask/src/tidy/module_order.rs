@@ -521,6 +521,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "shipped",
             "request_mix",
             "flags",
+            "engine_options",
             "engine",
             "load_text",
             "load",

@@ -61,7 +61,7 @@ impl AnyDriver {
         Ok(match driver {
             Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
             Driver::Epoll => {
-                let backend = epoll::Epoll::new(parts.config.epoll, parts.config.masked)?;
+                let backend = epoll::Epoll::new(parts.config.epoll, parts.config.masked())?;
                 AnyDriver::Epoll(Box::new(Readiness::new(backend, Linux, parts)?))
             }
             Driver::Poll => AnyDriver::Poll(Box::new(Readiness::new(poll::Poll::default(), Linux, parts)?)),
