@@ -11,7 +11,7 @@ use weir_engine_types::kernel::{KernelFeature, KernelVersion};
 
 use crate::{
     config::{Config, Driver, DriverChoice, ReceiveMode},
-    driver::MissingFeature,
+    driver::{AnyDriver, MissingFeature},
     executor::Executor,
     multishot_probe,
     net::Stream,
@@ -73,6 +73,9 @@ pub enum Refusal {
         /// This kernel.
         running: KernelVersion,
     },
+    /// The program was built without the driver.
+    #[error("this program was built without it: weir-engine's feature `{0}` is off")]
+    NotBuilt(Driver),
     /// An option needs a feature that the kernel lacks or that is masked.
     #[error("{0}")]
     OptionLacks(MissingFeature),
@@ -94,12 +97,18 @@ impl Refusal {
                 "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring"
             }
             Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
+            Self::NotBuilt(_) => {
+                "build the program with the feature of weir-engine that has the driver's name"
+            }
             Self::OptionLacks(_) => "leave the option out",
             Self::RingTooOld | Self::KernelOlder { .. } | Self::Other(_) => return None,
         })
     }
 
     fn of(driver: Driver, error: &io::Error) -> Self {
+        if !AnyDriver::is_built(driver) {
+            return Self::NotBuilt(driver);
+        }
         let other = || Self::Other(error.to_string());
         let missing = error.get_ref().and_then(|inner| inner.downcast_ref::<MissingFeature>());
         if let Some(missing) = missing {

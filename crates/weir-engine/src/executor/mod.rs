@@ -36,6 +36,7 @@ mod waker;
 
 use blocking_pool::BlockingPool;
 use ports::Ports;
+#[cfg(feature = "handoff")]
 pub(crate) use ports::{PollReason, TurnHook};
 pub(crate) use run::make_task;
 pub use task::JoinHandle;
