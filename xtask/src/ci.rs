@@ -46,11 +46,22 @@ const BEFORE_TIDY: [Step; 3] = [
     },
 ];
 
-/// What a user of the engine alone needs: its documentation, and packages that do not depend on this tree.
-const LIBRARY: [Step; 3] = [
+/// What a user of the engine alone needs: builds without features of the laboratory and of the engine, documentation,
+/// and packages that do not depend on this tree.
+const LIBRARY: [Step; 5] = [
+    Step {
+        name: "without the laboratory",
+        arguments: &["check", "-p", "weir-engine", "-p", "weir-engine-adapters", "-p", "weir-servers"],
+        component: None,
+    },
+    Step {
+        name: "the engine without features",
+        arguments: &["test", "-p", "weir-engine", "--no-default-features", "--test", "features"],
+        component: None,
+    },
     Step {
         name: "documentation",
-        arguments: &["rustdoc", "-p", "weir-engine", "--lib", "--", "-D", "warnings"],
+        arguments: &["rustdoc", "-p", "weir-engine", "--all-features", "--lib", "--", "-D", "warnings"],
         component: None,
     },
     Step {

@@ -1,8 +1,13 @@
-//! The configuration of a runtime: the driver, its options, the limits. Plain data, validated at the edge.
+//! The configuration of a runtime: the driver, its options, the limits. Plain data.
+//!
+//! What only the laboratory sets is behind the feature `lab`: options that slow a server down in a known way, and those
+//! that leave features of the kernel unused.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
-use weir_engine_types::kernel::{AS_ON_KERNEL, FEATURES, KernelFeature, KernelVersion};
+use weir_engine_types::kernel::KernelFeature;
+#[cfg(any(test, feature = "lab"))]
+use weir_engine_types::kernel::{FEATURES, KernelVersion};
 
 /// An I/O model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,14 +78,6 @@ impl FromStr for DriverChoice {
     }
 }
 
-/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the buffer but not
-/// the position in it, so the position follows only from the order of all completions of that buffer. The kernel
-/// guarantees that order only for the completions of a single request; 6.13.11 to 6.14.8 did not keep it (liburing's
-/// issues 1409 and 1423).
-const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel does not say where in a \
-     shared buffer an arrival begins, and one connection could be given the bytes of another \
-     (docs/guide/io-models.md)";
-
 /// An option that does not exist or has a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {value:?} is not possible here; expected {expected}")]
@@ -125,19 +122,15 @@ pub struct Config {
     pub limits: Limits,
     /// Simulated kernel only.
     pub sim: SimOptions,
-    /// Use only what this older kernel offers; the start fails on a kernel that is older than it.
+    /// The kernel that this one stands for; the start fails on a kernel that is older than it.
+    #[cfg(any(test, feature = "lab"))]
     pub as_on_kernel: Option<KernelVersion>,
     /// Pretend that these kernel features do not exist; io_uring and epoll. File operations are not masked.
+    #[cfg(any(test, feature = "lab"))]
     pub masked: KernelMask,
     /// What a panic in a task ends, all drivers.
     pub task_panic: TaskPanic,
 }
-
-/// The name of the option, which applies to both ends of a connection.
-const CONGESTION_CONTROL: &str = "congestion-control";
-
-/// Longest name of a congestion control algorithm (`TCP_CA_NAME_MAX`, less its terminator).
-const CONGESTION_NAME_MAX: usize = 15;
 
 /// Options of the receive buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,6 +167,7 @@ pub struct UringOptions {
     pub receive: ReceiveMode,
     /// Enter the kernel after each submission instead of once a turn, as naive ports do. This option is an
     /// experiment.
+    #[cfg(any(test, feature = "lab"))]
     pub submit_each: bool,
     /// Run completions only when the runtime asks for them (`IORING_SETUP_DEFER_TASKRUN`, 6.1 and later).
     pub defer_taskrun: bool,
@@ -203,6 +197,7 @@ impl Default for UringOptions {
     fn default() -> Self {
         Self {
             receive: ReceiveMode::Auto,
+            #[cfg(any(test, feature = "lab"))]
             submit_each: false,
             defer_taskrun: true,
             entries: 1024,
@@ -218,6 +213,7 @@ impl Default for UringOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelMask(u32);
 
+#[cfg(any(test, feature = "lab"))]
 impl KernelMask {
     /// Kernel versions that differ in which of the features that the io_uring driver uses by default they lack,
     /// newest first; below the last one the driver does not run.
@@ -242,7 +238,9 @@ impl KernelMask {
     pub fn with(self, feature: KernelFeature) -> Self {
         Self(self.0 | 1 << feature as u32)
     }
+}
 
+impl KernelMask {
     /// Whether the feature is to stay unused.
     pub fn hides(self, feature: KernelFeature) -> bool {
         self.0 & 1 << feature as u32 != 0
@@ -261,12 +259,18 @@ pub struct EpollOptions {
     /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and the
     /// whole runtime waits meanwhile. Some servers do this; the option is an experiment. A peer that does not read
     /// then stops every other one, and no time limit applies to it.
+    #[cfg(any(test, feature = "lab"))]
     pub blocking_writes: bool,
 }
 
 impl Default for EpollOptions {
     fn default() -> Self {
-        Self { edge: true, drain_to_eagain: false, blocking_writes: false }
+        Self {
+            edge: true,
+            drain_to_eagain: false,
+            #[cfg(any(test, feature = "lab"))]
+            blocking_writes: false,
+        }
     }
 }
 
@@ -347,6 +351,12 @@ pub struct Limits {
     /// Threads of one runtime for calls on files that may block (epoll, poll and select); none before the first such
     /// call.
     pub file_threads_max: usize,
+    /// Threads of one runtime for [`spawn_blocking`](crate::spawn_blocking()); none before its first call.
+    pub blocking_threads_max: usize,
+    /// Closures that may wait for such a thread; `spawn_blocking` waits for a place when there are more.
+    pub blocking_queue_max: usize,
+    /// How long such a thread waits for a closure before it ends.
+    pub blocking_idle: Duration,
 }
 
 impl Default for Limits {
@@ -365,6 +375,9 @@ impl Default for Limits {
             remote_queue_max: 4096,
             file_operations_max: 1024,
             file_threads_max: 4,
+            blocking_threads_max: 4,
+            blocking_queue_max: 256,
+            blocking_idle: Duration::from_secs(10),
         }
     }
 }
@@ -381,120 +394,22 @@ impl Config {
         Self { task_panic: TaskPanic::Runtime, ..Self::with_driver(driver) }
     }
 
-    /// Every option a study can vary: name, accepted values, effect.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 15] = [
-        ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
-        ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
-        ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
-        (
-            CONGESTION_CONTROL,
-            "a name of net.ipv4.tcp_available_congestion_control: cubic",
-            "TCP: how sending is slowed down (default: the kernel's)",
-        ),
-        (
-            "receive",
-            "auto, multishot, bundle or single",
-            "io_uring: how receives are started (auto: tried at start; bundle: 6.10)",
-        ),
-        ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
-        ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
-        (
-            "minimum-wait-us",
-            "0 to 100000",
-            "io_uring: sleep this long unless every connection has something (6.12)",
-        ),
-        ("fixed-files", "on or off", "io_uring: sockets are in the ring's table of files (6.13)"),
-        (
-            "send-zc-bytes",
-            "16384 to 16777216",
-            "io_uring: send chunks from this size on without a copy (6.0)",
-        ),
-        (
-            "sqpoll-idle-ms",
-            "1 to 10000",
-            "io_uring: a kernel thread submits, and sleeps after so long (5.13)",
-        ),
-        ("trigger", "edge or level", "epoll: edge- or level-triggered"),
-        ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
-        ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
-        (
-            AS_ON_KERNEL,
-            "an older kernel's version, from 4.14 on: 5.19",
-            "io_uring and epoll: leave unused what later kernels brought",
-        ),
-    ];
-
-    /// Whether an option has an effect on a driver; setting one that does not would silently do nothing.
-    pub fn option_applies(name: &str, driver: Driver) -> bool {
-        match name {
-            "buffer-bytes" | "buffer-count" | CONGESTION_CONTROL => driver != Driver::Sim,
-            "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
-            "receive" | "submit" | "defer-taskrun" | "minimum-wait-us" | "fixed-files" | "send-zc-bytes"
-            | "sqpoll-idle-ms" => driver == Driver::Uring,
-            "trigger" | "drain" | "write" => driver == Driver::Epoll,
-            AS_ON_KERNEL => matches!(driver, Driver::Uring | Driver::Epoll),
-            _ => false,
-        }
+    /// Uses only what this older kernel offers; the start fails on a kernel that is older than it.
+    #[cfg(any(test, feature = "lab"))]
+    pub fn like_kernel(self, version: KernelVersion) -> Self {
+        Self { as_on_kernel: Some(version), masked: KernelMask::as_on(version), ..self }
     }
 
-    /// Sets one option from its text form, as given on the command line or in a study file.
-    pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        let entry = Self::OPTIONS.iter().find(|(known, _, _)| *known == name);
-        let Some((_, expected, _)) = entry else {
-            let known: Vec<&str> = Self::OPTIONS.iter().map(|(known, _, _)| *known).collect();
-            return Err(OptionError {
-                name: "option".into(),
-                value: name.into(),
-                expected: known.join(", "),
-            });
-        };
-        let wrong = || OptionError { name: name.into(), value: value.into(), expected: (*expected).into() };
-        let number = |low: u32, high: u32| {
-            value.parse::<u32>().ok().filter(|number| (low..=high).contains(number)).ok_or_else(wrong)
-        };
-        let choice = |yes: &str, no: &str| match value {
-            _ if value == yes => Ok(true),
-            _ if value == no => Ok(false),
-            _ => Err(wrong()),
-        };
-        match name {
-            "buffer-bytes" => self.buffers.bytes = Some(number(64, 1 << 20)?),
-            "buffer-count" => self.buffers.count = Some(number(1, 4096)?),
-            "spin-us" => self.spin = Duration::from_micros(number(0, 1_000_000)?.into()),
-            CONGESTION_CONTROL => {
-                let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-                let is_name = (1..=CONGESTION_NAME_MAX).contains(&value.len()) && value.chars().all(is_plain);
-                self.congestion_control = Some(is_name.then_some(value).ok_or_else(wrong)?.into());
-            }
-            "receive" => {
-                self.uring.receive = match value {
-                    "auto" => ReceiveMode::Auto,
-                    "multishot" => ReceiveMode::Multishot,
-                    "bundle" => ReceiveMode::Bundle,
-                    "single" => ReceiveMode::Single,
-                    "incremental" => return Err(OptionError { expected: NOT_INCREMENTAL.into(), ..wrong() }),
-                    _ => return Err(wrong()),
-                };
-            }
-            "submit" => self.uring.submit_each = choice("operation", "turn")?,
-            "defer-taskrun" => self.uring.defer_taskrun = choice("on", "off")?,
-            "minimum-wait-us" => {
-                self.uring.minimum_wait = Duration::from_micros(number(0, 100_000)?.into());
-            }
-            "fixed-files" => self.uring.fixed_files = choice("on", "off")?,
-            "send-zc-bytes" => self.uring.zero_copy_bytes_min = Some(number(16 << 10, 16 << 20)?),
-            "sqpoll-idle-ms" => self.uring.poll_idle_ms = Some(number(1, 10_000)?),
-            "trigger" => self.epoll.edge = choice("edge", "level")?,
-            "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
-            "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
-            AS_ON_KERNEL => {
-                let version = value.parse().ok().filter(|version| *version >= KernelVersion::OLDEST);
-                let version = version.ok_or_else(wrong)?;
-                (self.as_on_kernel, self.masked) = (Some(version), KernelMask::as_on(version));
-            }
-            _ => return Err(wrong()),
-        }
-        Ok(())
+    /// The kernel features that stay unused although they exist.
+    #[cfg(any(test, feature = "lab"))]
+    pub(crate) fn masked(&self) -> KernelMask {
+        self.masked
+    }
+
+    /// The kernel features that stay unused although they exist: none.
+    #[cfg(not(any(test, feature = "lab")))]
+    pub(crate) fn masked(&self) -> KernelMask {
+        KernelMask::default()
     }
 }
 
@@ -503,47 +418,6 @@ mod tests {
     use weir_engine_types::kernel::FeatureRow;
 
     use super::*;
-
-    #[test]
-    fn every_option_that_a_feature_is_asked_for_by_is_one_of_the_table() {
-        for row in FEATURES {
-            let is_known = |option: &str| Config::OPTIONS.iter().any(|(name, _, _)| *name == option);
-            assert!(row.option.is_none_or(is_known), "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let of_uring = ["single", "operation", "off", "50", "on", "16384", "20"];
-        let values =
-            [&["2048", "8", "20", "reno"][..], &of_uring, &["level", "eagain", "blocking", "5.19"]].concat();
-        assert_eq!(values.len(), Config::OPTIONS.len());
-        let mut config = Config::default();
-        for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
-            config.set_option(name, value).unwrap();
-            let error = config.set_option(name, "purple?").unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("purple?"), "{error}");
-        }
-        assert_eq!(config.buffers, BufferOptions { bytes: Some(2048), count: Some(8) });
-        assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
-        assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
-        assert!(config.uring.minimum_wait == Duration::from_micros(50) && config.uring.fixed_files);
-        assert_eq!((config.uring.zero_copy_bytes_min, config.uring.poll_idle_ms), (Some(16384), Some(20)));
-        assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
-        assert!(config.set_option("buffer-bytes", "63").is_err());
-        assert_eq!(config.congestion_control.as_deref(), Some("reno"));
-        assert!(config.set_option("congestion-control", "a-name-of-sixteen").is_err());
-        assert!(config.set_option("as-on-kernel", "4.13").is_err());
-        assert!(config.masked.hides(KernelFeature::MultishotReceive));
-        assert!(!config.masked.hides(KernelFeature::BufferRing));
-    }
-
-    #[test]
-    fn incremental_receive_buffers_are_refused_with_the_reason() {
-        let refused = Config::default().set_option("receive", "incremental");
-        let error = refused.expect_err("a completion does not say where its bytes are").to_string();
-        assert!(error.contains("bundle") && error.contains("the bytes of another"), "{error}");
-    }
 
     #[test]
     fn the_ladder_has_a_rung_for_every_set_of_features_that_io_uring_can_lack() {
@@ -559,14 +433,6 @@ mod tests {
             .collect();
         assert!(KernelMask::LADDER.windows(2).all(|two| two[0] > two[1]));
         assert_eq!((lacking.len(), KernelMask::LADDER.last()), (since.len(), Some(&oldest)));
-    }
-
-    #[test]
-    fn every_listed_option_means_something_to_a_driver() {
-        for (name, _, _) in Config::OPTIONS {
-            let means_something = |driver: &Driver| Config::option_applies(name, *driver);
-            assert!(Driver::ALL.iter().any(means_something), "{name}");
-        }
     }
 
     #[test]

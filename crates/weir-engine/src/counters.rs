@@ -17,6 +17,9 @@ macro_rules! counters {
             pub(crate) clock: CallClock,
             /// Called whenever accepting pauses because descriptors or memory are short.
             pub(crate) on_starved: OnceLock<fn()>,
+            /// Written once, when the runtime ends.
+            pub(crate) blocking_dropped: Counter,
+            pub(crate) blocking_left: Counter,
         }
 
         impl Counters {
@@ -32,6 +35,12 @@ macro_rules! counters {
 }
 
 impl Counters {
+    /// What the end of the runtime has left of the closures of [`spawn_blocking`](crate::spawn_blocking()): those that
+    /// it dropped before they began, and those whose threads it left behind. Zero while the runtime exists.
+    pub fn blocking_unfinished(&self) -> (u64, u64) {
+        (self.blocking_dropped.get(), self.blocking_left.get())
+    }
+
     /// Records that accepting pauses: descriptors or memory are short.
     #[cold]
     pub(crate) fn starved(&self) {

@@ -11,7 +11,7 @@ use weir_engine_types::kernel::{KernelFeature, KernelVersion};
 
 use crate::{
     config::{Config, Driver, DriverChoice, ReceiveMode},
-    driver::MissingFeature,
+    driver::{AnyDriver, MissingFeature},
     executor::Executor,
     multishot_probe,
     net::Stream,
@@ -73,6 +73,9 @@ pub enum Refusal {
         /// This kernel.
         running: KernelVersion,
     },
+    /// The program was built without the driver.
+    #[error("this program was built without it: weir-engine's feature `{0}` is off")]
+    NotBuilt(Driver),
     /// An option needs a feature that the kernel lacks or that is masked.
     #[error("{0}")]
     OptionLacks(MissingFeature),
@@ -94,12 +97,18 @@ impl Refusal {
                 "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring"
             }
             Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
+            Self::NotBuilt(_) => {
+                "build the program with the feature of weir-engine that has the driver's name"
+            }
             Self::OptionLacks(_) => "leave the option out",
             Self::RingTooOld | Self::KernelOlder { .. } | Self::Other(_) => return None,
         })
     }
 
     fn of(driver: Driver, error: &io::Error) -> Self {
+        if !AnyDriver::is_built(driver) {
+            return Self::NotBuilt(driver);
+        }
         let other = || Self::Other(error.to_string());
         let missing = error.get_ref().and_then(|inner| inner.downcast_ref::<MissingFeature>());
         if let Some(missing) = missing {
@@ -130,14 +139,8 @@ pub(crate) fn start(config: &Config) -> Result<Executor, StartError> {
         driver,
         refusal: Refusal::of(driver, &error),
     };
-    if let (Some(asked), Some(running)) = (config.as_on_kernel, running_kernel())
-        && asked > running
-    {
-        let DriverChoice::Named(driver) = config.driver else {
-            return Err(StartError::Nothing(Refusal::KernelOlder { asked, running }.to_string()));
-        };
-        return Err(StartError::Refused { driver, refusal: Refusal::KernelOlder { asked, running } });
-    }
+    #[cfg(any(test, feature = "lab"))]
+    check_kernel(config)?;
     match config.driver {
         DriverChoice::Named(driver) => start(driver).map_err(|error| refused(driver, error)),
         DriverChoice::Auto => {
@@ -156,7 +159,7 @@ pub(crate) fn start(config: &Config) -> Result<Executor, StartError> {
 /// The configuration with every choice made that depends on this kernel and that a driver cannot make itself.
 pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
     let mut config = config.clone();
-    let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
+    let is_hidden = config.masked().hides(KernelFeature::MultishotReceive);
     if driver == Driver::Uring && config.uring.receive == ReceiveMode::Auto && !is_hidden {
         let is_safe = multishot_probe::reports_every_end();
         config.uring.receive = if is_safe { ReceiveMode::Multishot } else { ReceiveMode::Single };
@@ -164,7 +167,22 @@ pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
     config
 }
 
+/// An error if the configuration asks for a newer kernel than this one.
+#[cfg(any(test, feature = "lab"))]
+fn check_kernel(config: &Config) -> Result<(), StartError> {
+    let (Some(asked), Some(running)) = (config.as_on_kernel, running_kernel()) else { return Ok(()) };
+    if asked <= running {
+        return Ok(());
+    }
+    let refusal = Refusal::KernelOlder { asked, running };
+    Err(match config.driver {
+        DriverChoice::Named(driver) => StartError::Refused { driver, refusal },
+        DriverChoice::Auto => StartError::Nothing(refusal.to_string()),
+    })
+}
+
 /// The version of this kernel, if its release name begins with one.
+#[cfg(any(test, feature = "lab"))]
 fn running_kernel() -> Option<KernelVersion> {
     KernelVersion::of_release(&rustix::system::uname().release().to_string_lossy())
 }
@@ -221,13 +239,13 @@ mod tests {
         let asked = KernelVersion::new(u16::MAX, 0);
         let running = running_kernel().expect("Linux has a version");
         for driver in [Driver::Uring, Driver::Epoll] {
-            let config = Config { as_on_kernel: Some(asked), ..Config::for_test(driver) };
+            let config = Config::for_test(driver).like_kernel(asked);
             let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
                 panic!("{driver} runs as on {asked}");
             };
             assert_eq!(refusal, Refusal::KernelOlder { asked, running });
         }
-        let any = Config { as_on_kernel: Some(asked), ..Config::default() };
+        let any = Config::default().like_kernel(asked);
         let error = crate::Runtime::new(&any).expect_err("it is newer").to_string();
         assert!(error.contains(&asked.to_string()) && error.contains(&running.to_string()), "{error}");
     }

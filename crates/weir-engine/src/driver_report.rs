@@ -65,21 +65,29 @@ impl fmt::Display for DriverReport {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::config::{ReceiveMode, UringOptions};
+
+    /// io_uring as on an older kernel.
+    fn on_kernel(version: &str) -> Config {
+        Config::for_test(Driver::Uring).like_kernel(version.parse().expect("it is a version"))
+    }
 
     #[test]
     fn an_option_is_refused_by_name_where_the_kernel_lacks_what_it_needs() {
-        let options = [
-            ("minimum-wait-us", "50", "6.11"),
-            ("fixed-files", "on", "6.12"),
-            ("send-zc-bytes", "16384", "5.19"),
-            ("receive", "bundle", "6.9"),
-            ("sqpoll-idle-ms", "20", "5.12"),
+        type Set = fn(&mut UringOptions);
+        let options: [(&str, Set, &str); 5] = [
+            ("minimum-wait-us", |options| options.minimum_wait = Duration::from_micros(50), "6.11"),
+            ("fixed-files", |options| options.fixed_files = true, "6.12"),
+            ("send-zc-bytes", |options| options.zero_copy_bytes_min = Some(16384), "5.19"),
+            ("receive", |options| options.receive = ReceiveMode::Bundle, "6.9"),
+            ("sqpoll-idle-ms", |options| options.poll_idle_ms = Some(20), "5.12"),
         ];
-        for (option, value, older) in options {
-            let mut config = Config::for_test(Driver::Uring);
-            config.set_option(option, value).expect("it is possible");
-            config.set_option("as-on-kernel", older).expect("it is a version");
+        for (option, set, older) in options {
+            let mut config = on_kernel(older);
+            set(&mut config.uring);
             let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
                 panic!("{option} as on {older}");
             };
@@ -96,8 +104,7 @@ mod tests {
 
     #[test]
     fn io_uring_as_before_5_11_is_refused_by_what_it_lacks() {
-        let mut config = Config::for_test(Driver::Uring);
-        config.set_option("as-on-kernel", "5.10").expect("it is a version");
+        let config = on_kernel("5.10");
         let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
             panic!("it runs as on 5.10");
         };

@@ -44,6 +44,10 @@
 //! Tasks of one runtime wait for each other with [`sync`](crate::sync): events, permits, one value, a bounded channel.
 //! All of it is fair, bounded, and safe to drop at any await.
 //!
+//! A call that blocks, or a long computation, holds up every task of its runtime. Give it to
+//! [`spawn_blocking`](crate::spawn_blocking()), which runs it on a thread beside the runtime and wakes the task that
+//! waits for the result.
+//!
 //! Other threads reach a runtime through a [`Remote`](crate::Remote), which runs a closure or starts a task there;
 //! through a [`mailbox`](crate::mailbox); and, from runtime to runtime, through the [hand-off](crate::handoff).
 //!
@@ -63,6 +67,8 @@
 //! | `timers_max` | a sleep panics |
 //! | `remote_queue_max` | [`Remote::call`](crate::Remote::call) is an error |
 //! | `file_operations_max` | file operations wait for their turn |
+//! | `blocking_threads_max` | closures of [`spawn_blocking`](crate::spawn_blocking()) wait in their queue |
+//! | `blocking_queue_max` | `spawn_blocking` waits for a place in the queue |
 //! | `linger` | a dropped connection loses its unsent bytes and is reset |
 //!
 //! # Cancellation safety
@@ -81,6 +87,8 @@
 //!   abandoned.
 //! - Reads of a [`File`](crate::fs::File): the answer is discarded. Writes and syncs that have begun run to their
 //!   end; those that wait for their turn are not begun.
+//! - [`spawn_blocking`](crate::spawn_blocking()): the closure runs if it was queued, and is dropped if not. A dropped
+//!   [`BlockingHandle`](crate::BlockingHandle) discards the result.
 //! - [`sleep`](crate::time::sleep): the timer is removed.
 //! - [`TaskGroup::finish`](crate::TaskGroup::finish): the tasks of the group end. A dropped
 //!   [`JoinHandle`](crate::JoinHandle) leaves its task running.
@@ -108,6 +116,8 @@
 //! [`TaskPanic::Runtime`](crate::TaskPanic) makes such a panic end the runtime instead. Choose it where tasks share
 //! state that a panic may leave half changed. Tests take [`Config::for_test`](crate::Config::for_test), which sets it:
 //! otherwise an assertion that fails in a task would fail no test.
+//!
+//! A panic in a closure of `spawn_blocking` is an error of its handle, whatever `TaskPanic` says. Nothing else ends.
 //!
 //! A panic of the future that `block_on` runs, in a call from another thread, or inside a driver always ends the
 //! runtime.
@@ -166,11 +176,14 @@
 //!   does not run there.
 //! - `sim`: for tests.
 //!
-//! Some io_uring options gain with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
-//! `receive=bundle`, `sqpoll-idle-ms` and `fixed-files`. They are set by name
-//! ([`Config::set_option`](crate::Config::set_option)). When the runtime starts, it refuses an option that the kernel
-//! lacks and gives the reason. For each option `docs/guide/io-models.md` says what it does, which kernel it needs and
-//! which study measures it. It also says why incremental buffer rings are not offered.
+//! Some io_uring options gain with one load and cost with another: zero-copy sends, a minimum wait, bundled receives, a
+//! polling kernel thread and fixed files. They are fields of [`UringOptions`](crate::UringOptions). When the runtime
+//! starts, it refuses an option that the kernel lacks and gives the reason. For each option
+//! `docs/guide/io-models.md` says what it does, which kernel it needs and which study measures it. It also says why
+//! incremental buffer rings are not offered.
+//!
+//! The feature `lab` adds what only measurements need: options that slow a server down in a known way, drivers as on an
+//! older kernel, and hand-offs between workers that are there to be compared.
 //!
 //! Which one is faster depends on the machine, the kernel and the load. Measure it with the program that will run:
 //! `weir study` compares any two commands that listen on a port.

@@ -31,8 +31,26 @@
 //! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued bytes to
 //! its output queue. Files are read and written in the same program, see [`fs`].
 //!
+//! # Features
+//!
+//! | feature | on by default | what it adds |
+//! | --- | --- | --- |
+//! | `uring` | yes | the driver for io_uring |
+//! | `sim` | yes | the simulated kernel, for tests |
+//! | `handoff` | no | messages between the runtimes of one process (`handoff`) |
+//! | `lab` | no | what only measurements need: options that are experiments, drivers as on an older kernel |
+//!
+//! A driver that a build leaves out is refused by name ([`Refusal::NotBuilt`]); `auto` takes the next one.
+//!
 //! The [guide] explains how to write a program on it: limits, cancellation, backpressure, tests, the choice of a
 //! driver.
+#![cfg_attr(
+    not(all(feature = "handoff", feature = "sim", feature = "uring")),
+    allow(
+        dead_code,
+        reason = "mechanisms that drivers and the hand-off share have parts that a smaller build leaves out"
+    )
+)]
 
 mod address;
 mod call_clock;
@@ -48,6 +66,7 @@ mod executor;
 mod file_bytes;
 pub mod fs;
 pub mod guide;
+#[cfg(feature = "handoff")]
 pub mod handoff;
 mod inbox;
 mod inline_queue;
@@ -60,16 +79,20 @@ mod runtime;
 mod send_queue;
 pub mod serve;
 mod slab;
+mod spawn_blocking;
 pub mod sync;
 mod task_group;
+mod thread_pool;
 pub mod time;
 mod timer_wheel;
 mod wake_flag;
 mod wakers;
 
+#[cfg(any(test, feature = "lab"))]
+pub use config::KernelMask;
 pub use config::{
-    BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
-    SimOptions, TaskPanic, UringOptions,
+    BufferOptions, Config, Driver, DriverChoice, EpollOptions, Limits, OptionError, ReceiveMode, SimOptions,
+    TaskPanic, UringOptions,
 };
 pub use counters::Counters;
 pub use driver::MissingFeature;
@@ -80,5 +103,6 @@ pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
 pub use runtime::Runtime;
 pub use send_queue::SendBuf;
+pub use spawn_blocking::{BlockingError, BlockingHandle, spawn_blocking};
 pub use task_group::TaskGroup;
 pub use weir_engine_types::{EngineStats, HandoffStats};

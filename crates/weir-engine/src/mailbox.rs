@@ -34,6 +34,7 @@ use std::task::{Context, Poll, Waker};
 use crossbeam_queue::ArrayQueue;
 
 use crate::wake_flag::{AtomicWord, WakeFlag};
+use crate::wakers;
 
 /// Largest capacity of a mailbox, in messages.
 pub const CAPACITY_MAX: usize = 1 << 20;
@@ -130,6 +131,11 @@ impl<T> MailboxReceiver<T> {
     /// Waits for the next message; `None` when all senders are gone and nothing is queued. Cancel safe.
     pub fn recv(&mut self) -> Recv<'_, T> {
         Recv { receiver: self, pending: false }
+    }
+
+    /// As [`Self::recv`], for a future that owns the receiver, whose drop then ends the wait.
+    pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.channel.poll_receive(context)
     }
 
     /// The next message if one is queued.
@@ -234,13 +240,8 @@ impl<T> Queue<T> for ArrayQueue<T> {
 
 impl WakerCell for Mutex<Option<Waker>> {
     fn set(&self, waker: &Waker) {
-        let mut cell = lock(self);
-        if cell.as_ref().is_some_and(|held| held.will_wake(waker)) {
-            return;
-        }
-        let previous = cell.replace(waker.clone());
+        let previous = wakers::store(&mut lock(self), waker);
         // Dropping the last waker of a task may drop the task, and that may call this again: do it outside the lock.
-        drop(cell);
         drop(previous);
     }
 

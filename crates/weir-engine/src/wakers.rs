@@ -15,6 +15,26 @@ use std::{
     task::{RawWakerVTable, Waker},
 };
 
+/// Stores a waker in place of the previous one, if they do not wake the same task. Returns the previous one.
+#[inline]
+#[must_use = "dropping a waker may run any code: drop it when nothing is borrowed or locked"]
+pub(crate) fn store(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
+    match place {
+        Some(present) => exchange(present, waker),
+        None => {
+            *place = Some(waker.clone());
+            None
+        }
+    }
+}
+
+/// As [`store`], for a place that holds a waker.
+#[inline]
+#[must_use = "dropping a waker may run any code: drop it when nothing is borrowed or locked"]
+pub(crate) fn exchange(present: &mut Waker, waker: &Waker) -> Option<Waker> {
+    if present.will_wake(waker) { None } else { Some(mem::replace(present, waker.clone())) }
+}
+
 /// Wakers to be woken or dropped when the driver is not borrowed.
 #[derive(Debug)]
 pub(crate) struct Departed {
@@ -55,8 +75,8 @@ impl Departed {
     /// As [`Self::wait`], for a place that holds a waker.
     #[inline]
     pub(crate) fn replace(&self, present: &mut Waker, waker: &Waker) {
-        if !present.will_wake(waker) {
-            self.add(mem::replace(present, waker.clone()));
+        if let Some(previous) = exchange(present, waker) {
+            self.add(previous);
         }
     }
 
@@ -182,6 +202,15 @@ mod tests {
                 departed.settle();
             }
         }
+    }
+
+    #[test]
+    fn a_waker_is_stored_once_and_the_previous_one_comes_back() {
+        let (first, second) = (Waker::from(Arc::new(Nobody)), Waker::from(Arc::new(Nobody)));
+        let mut place = None;
+        assert!(store(&mut place, &first).is_none() && store(&mut place, &first).is_none());
+        let previous = store(&mut place, &second).expect("it is another task");
+        assert!(previous.will_wake(&first) && place.is_some_and(|present| present.will_wake(&second)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use weir_record::{
 };
 use weir_report::localized;
 
-use crate::{exit::UsageError, language};
+use crate::{engine_options, exit::UsageError, language};
 
 /// A configuration from a driver name and `name=value` options.
 pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
@@ -38,7 +38,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
             ))
             .into());
         };
-        config.set_option(name, &quantity::option_value(name, value)).map_err(|error| {
+        engine_options::set(&mut config, name, &quantity::option_value(name, value)).map_err(|error| {
             let (language, expected) = (language::of_command_line(), error.expected);
             UsageError(if error.name == name {
                 localized!(
@@ -67,7 +67,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
 pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     for option in options {
         let name = option.split('=').next().unwrap_or_default();
-        if !Config::option_applies(name, driver) {
+        if !engine_options::applies(name, driver) {
             return Err(UsageError(localized!(
                 language::of_command_line(),
                 "--option {option}: the {driver} driver has no option {name:?}; leave it out",
@@ -217,7 +217,7 @@ mod tests {
         let (_, section) = guide.split_once("\n## Options of Weir's drivers\n").expect("it is there");
         let (section, _) = section.split_once("\n## ").expect("another one follows");
         let names = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-        let known: Vec<&str> = Config::OPTIONS.iter().map(|(name, _, _)| *name).collect();
+        let known: Vec<&str> = engine_options::OPTIONS.iter().map(|(name, _, _)| *name).collect();
         assert_eq!(names.collect::<Vec<_>>(), known);
     }
 

@@ -5,6 +5,7 @@ mod args;
 mod command;
 mod command_line;
 mod engine;
+mod engine_options;
 mod exit;
 mod flags;
 mod git_head;

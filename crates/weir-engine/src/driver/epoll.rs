@@ -65,6 +65,7 @@ impl Backend<Linux> for Epoll {
         !self.options.drain_to_eagain
     }
 
+    #[cfg(any(test, feature = "lab"))]
     fn blocks_on_writes(&self) -> bool {
         self.options.blocking_writes
     }

@@ -1,54 +1,37 @@
 //! Helper threads for calls on files that may block: the counterpart of io_uring's kernel workers.
 //!
-//! The threads belong to one runtime, start when there are more jobs than threads, and end with it. Their number and
-//! the number of queued calls are limited. A thread announces a finished call by a write to the runtime's wake-up
-//! descriptor, one write for all calls that finish before the runtime looks.
+//! The threads are a pool of the runtime (`thread_pool.rs`), which start when there are more jobs than threads, and end
+//! with it. Their number and the number of queued calls are limited. A thread announces a finished call by a write to
+//! the runtime's wake-up descriptor, one write for all calls that finish before the runtime looks.
 //!
 //! A job owns everything it touches. So the runtime can end while a thread hangs in a call: the thread is left
 //! behind, and its job's memory is freed when the call returns.
 
 use std::{
-    collections::VecDeque,
-    io,
+    io, mem,
     os::fd::OwnedFd,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Poll, Waker},
-    thread,
-    time::Duration,
 };
 
 use super::{
     contract::DriverParts,
     files::{FileOperation, FileResult, Operations, Outcome, Request, Step, perform},
 };
-use crate::{counters::Counters, slab::SlotId};
-
-/// How long teardown waits for calls that have begun.
-const TEARDOWN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
+use crate::{
+    counters::Counters,
+    slab::SlotId,
+    thread_pool::{PoolRules, ThreadPool},
+};
 
 /// The result of a thread's job.
 type Done = (SlotId, io::Result<Outcome<Vec<u8>>>);
 
 #[derive(Debug)]
-struct Queue {
-    /// Not begun; never more than the limit on operations in flight.
-    jobs: VecDeque<(SlotId, Request)>,
-    /// Threads that wait for a job.
-    idle: usize,
-    threads: usize,
-    closed: bool,
-}
-
-#[derive(Debug)]
-struct HelperState {
-    queue: Mutex<Queue>,
-    /// There is a job, or the threads shall end.
-    work: Condvar,
-    /// A thread has ended.
-    ended: Condvar,
+struct Finished {
     done: Mutex<Vec<Done>>,
     /// A finished call was announced to the runtime, which has not looked since.
     announced: AtomicBool,
@@ -59,9 +42,9 @@ struct HelperState {
 /// The helper threads of one runtime, and the operations they work on.
 #[derive(Debug)]
 pub(crate) struct Helpers {
-    shared: Arc<HelperState>,
+    pool: ThreadPool<(SlotId, Request)>,
+    finished: Arc<Finished>,
     operations: Operations<()>,
-    threads_max: usize,
     /// Kept to reuse its memory.
     taken: Vec<Done>,
 }
@@ -72,21 +55,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Helpers {
     pub(crate) fn new(parts: &DriverParts) -> Self {
-        let queue = Queue { jobs: VecDeque::new(), idle: 0, threads: 0, closed: false };
-        let shared = HelperState {
-            queue: Mutex::new(queue),
-            work: Condvar::new(),
-            ended: Condvar::new(),
+        let limits = &parts.config.limits;
+        let finished = Arc::new(Finished {
             done: Mutex::default(),
             announced: AtomicBool::new(false),
             wake: Arc::clone(&parts.wake),
             counters: Arc::clone(&parts.counters),
+        });
+        let rules = PoolRules {
+            name: "weir-file",
+            threads_max: limits.file_threads_max,
+            queue_max: limits.file_operations_max,
+            idle: None,
         };
-        let limits = &parts.config.limits;
+        let of_threads = Arc::clone(&finished);
+        let work = move |(id, request)| of_threads.add((id, perform(request, &of_threads.counters)));
         Self {
-            shared: Arc::new(shared),
+            pool: ThreadPool::new(rules, work),
+            finished,
             operations: Operations::new(limits.file_operations_max, &parts.departed),
-            threads_max: limits.file_threads_max.max(1),
             taken: Vec::new(),
         }
     }
@@ -98,7 +85,8 @@ impl Helpers {
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
                 let id = self.operations.begin(operation, waker, ());
-                self.submit(id, request);
+                // The limit on operations in flight is the one of the queue.
+                self.pool.push((id, request));
                 Poll::Pending
             }
         }
@@ -109,70 +97,19 @@ impl Helpers {
         self.operations.forget(operation);
     }
 
-    fn submit(&mut self, id: SlotId, request: Request) {
-        let mut queue = lock(&self.shared.queue);
-        queue.jobs.push_back((id, request));
-        let is_short = queue.idle < queue.jobs.len() && queue.threads < self.threads_max;
-        queue.threads += usize::from(is_short);
-        drop(queue);
-        if is_short && !self.start_thread() {
-            self.do_without_thread();
-        }
-        self.shared.work.notify_one();
-    }
-
-    /// False: there is no memory for another thread, or a limit forbids it.
-    fn start_thread(&self) -> bool {
-        let shared = Arc::clone(&self.shared);
-        thread::Builder::new().name("weir-file".into()).spawn(move || shared.run()).is_ok()
-    }
-
-    /// The thread that was counted could not be started. If there is no other thread, this thread makes the calls
-    /// now.
-    fn do_without_thread(&mut self) {
-        let mut queue = lock(&self.shared.queue);
-        queue.threads -= 1;
-        let jobs = if queue.threads == 0 { std::mem::take(&mut queue.jobs) } else { VecDeque::new() };
-        drop(queue);
-        for (id, request) in jobs {
-            self.operations.finish(id, perform(request, &self.shared.counters).map(Outcome::from));
-        }
-    }
-
     /// Hands out the results that have come since the last look.
     pub(crate) fn collect(&mut self) {
         // Before the look: a thread that finishes after this swap announces itself again.
-        self.shared.announced.swap(false, Ordering::AcqRel);
-        std::mem::swap(&mut *lock(&self.shared.done), &mut self.taken);
+        self.finished.announced.swap(false, Ordering::AcqRel);
+        mem::swap(&mut *lock(&self.finished.done), &mut self.taken);
         for (id, outcome) in self.taken.drain(..) {
             self.operations.finish(id, outcome.map(Outcome::from));
         }
     }
 }
 
-impl HelperState {
-    /// The main loop of a thread.
-    fn run(&self) {
-        let mut queue = lock(&self.queue);
-        loop {
-            if let Some((id, request)) = queue.jobs.pop_front() {
-                drop(queue);
-                self.finish((id, perform(request, &self.counters)));
-                queue = lock(&self.queue);
-            } else if queue.closed {
-                break;
-            } else {
-                queue.idle += 1;
-                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                queue.idle -= 1;
-            }
-        }
-        queue.threads -= 1;
-        drop(queue);
-        self.ended.notify_all();
-    }
-
-    fn finish(&self, done: Done) {
+impl Finished {
+    fn add(&self, done: Done) {
         lock(&self.done).push(done);
         if !self.announced.swap(true, Ordering::AcqRel) {
             self.counters.wake_calls.increment_shared();
@@ -182,24 +119,9 @@ impl HelperState {
     }
 }
 
-impl Drop for Helpers {
-    /// Jobs that have not begun are dropped.
-    fn drop(&mut self) {
-        let mut queue = lock(&self.shared.queue);
-        queue.closed = true;
-        let jobs = std::mem::take(&mut queue.jobs);
-        drop(queue);
-        drop(jobs);
-        self.shared.work.notify_all();
-        let queue = lock(&self.shared.queue);
-        // A thread that needs longer is left behind: its job owns the memory that it uses.
-        drop(self.shared.ended.wait_timeout_while(queue, TEARDOWN, |queue| queue.threads > 0));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::{thread, time::Instant};
 
     use rustix::{
         event::EventfdFlags,
@@ -207,7 +129,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Config, driver::files::Outcome};
+    use crate::{Config, driver::files::Outcome, thread_pool::TEARDOWN};
 
     fn helpers(threads_max: usize, operations_max: usize) -> Helpers {
         let mut config = Config::default();
@@ -228,7 +150,7 @@ mod tests {
 
     /// Blocks until a thread announces a result, as a runtime's wait does.
     fn wait(helpers: &mut Helpers) {
-        rustix::io::read(&*helpers.shared.wake, &mut [0u8; 8]).expect("an announcement");
+        rustix::io::read(&*helpers.finished.wake, &mut [0u8; 8]).expect("an announcement");
         helpers.collect();
     }
 
@@ -248,8 +170,8 @@ mod tests {
                     progress = true;
                 }
             }
-            assert!(lock(&helpers.shared.queue).threads <= 2);
-            assert!(lock(&helpers.shared.queue).jobs.len() <= 8 && helpers.operations.in_flight() <= 8);
+            let (threads, queued) = helpers.pool.counts();
+            assert!(threads <= 2 && queued <= 8 && helpers.operations.in_flight() <= 8);
             if !progress {
                 wait(&mut helpers);
             }
@@ -265,11 +187,9 @@ mod tests {
         };
         let id = helpers.operations.begin(&mut operation, Waker::noop(), ());
         // The same as when the kernel refuses the thread that was counted.
-        let mut queue = lock(&helpers.shared.queue);
-        queue.jobs.push_back((id, request));
-        queue.threads = 1;
-        drop(queue);
-        helpers.do_without_thread();
+        helpers.pool.push_without_thread((id, request));
+        helpers.pool.do_without_thread();
+        helpers.collect();
         assert!(matches!(helpers.poll(&mut operation, Waker::noop()), Poll::Ready(Ok(Outcome::Opened(_)))));
     }
 
@@ -283,7 +203,7 @@ mod tests {
         // Opening a pipe for reading waits for a writer.
         let mut operation = open(&path);
         assert!(helpers.poll(&mut operation, Waker::noop()).is_pending());
-        while !lock(&helpers.shared.queue).jobs.is_empty() {
+        while helpers.pool.counts().1 > 0 {
             thread::yield_now();
         }
         let start = Instant::now();

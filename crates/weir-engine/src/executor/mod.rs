@@ -27,13 +27,16 @@ use crate::{
     wakers::Departed,
 };
 
+mod blocking_pool;
 mod ports;
 mod run;
 mod task;
 mod timers;
 mod waker;
 
+use blocking_pool::BlockingPool;
 use ports::Ports;
+#[cfg(feature = "handoff")]
 pub(crate) use ports::{PollReason, TurnHook};
 pub(crate) use run::make_task;
 pub use task::JoinHandle;
@@ -91,6 +94,7 @@ pub(crate) struct Core {
     woken: Rc<Cell<bool>>,
     /// Wakers that the driver wants dropped or woken.
     pub(crate) departed: Rc<Departed>,
+    blocking: BlockingPool,
 }
 
 thread_local! {
@@ -235,6 +239,7 @@ impl Core {
             ports: Ports::default(),
             woken,
             departed,
+            blocking: BlockingPool::new(&config.limits),
         }))
     }
 
@@ -543,10 +548,11 @@ impl Drop for Executor {
         self.core.end_tasks();
         self.core.flush();
         self.core.close_ports();
+        self.core.end_blocking();
         inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
-        // Dropped calls and messages, and woken code, may have spawned tasks as well. A remaining waker may own a
-        // connection, which owns the core.
+        // Dropped calls, closures and messages, and woken code, may have spawned tasks as well. A remaining waker may
+        // own a connection, which owns the core.
         for _ in 0..END_ROUNDS_MAX {
             self.core.departed.settle();
             self.core.end_tasks();

@@ -13,7 +13,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::Core;
-use crate::slab::SlotId;
+use crate::{slab::SlotId, wakers};
 
 type Panic = Box<dyn Any + Send>;
 
@@ -133,13 +133,9 @@ impl<T> Future for JoinHandle<T> {
                 }
             }
         }
-        let waker = context.waker();
-        if !inner.waiter.as_ref().is_some_and(|present| present.will_wake(waker)) {
-            let previous = inner.waiter.replace(waker.clone());
-            drop(inner);
-            // Dropping a foreign waker may run foreign code: do it while the state is not borrowed.
-            drop(previous);
-        }
+        let previous = wakers::store(&mut inner.waiter, context.waker());
+        drop(inner);
+        drop(previous);
         Poll::Pending
     }
 }

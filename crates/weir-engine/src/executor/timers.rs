@@ -3,7 +3,7 @@
 use std::task::{Poll, Waker};
 
 use super::Core;
-use crate::{clock::Instant, timer_wheel::TimerId};
+use crate::{clock::Instant, timer_wheel::TimerId, wakers};
 
 impl Core {
     pub(super) fn fire_timers(&self) {
@@ -32,12 +32,9 @@ impl Core {
                 *timer = None;
                 return Poll::Ready(());
             };
-            if !armed.will_wake(waker) {
-                let previous = std::mem::replace(armed, waker.clone());
-                drop(wheel);
-                // Dropping a foreign waker may run foreign code: do it while the wheel is not borrowed.
-                drop(previous);
-            }
+            let previous = wakers::exchange(armed, waker);
+            drop(wheel);
+            drop(previous);
             return Poll::Pending;
         }
         if deadline <= self.now() {

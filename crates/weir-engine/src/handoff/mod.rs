@@ -55,6 +55,8 @@
 //! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message. Both do so whether
 //!   the consumer sleeps or not: they are the baseline for the others.
 //!
+//! `armed`, `edge` and `naive` are there to be compared, and need the feature `lab`.
+//!
 //! While a port with peers is attached its runtime wakes at least once a second and checks: work that was not
 //! announced counts in `wakes_recovered`, which must stay zero. A runtime without a port pays one branch a turn.
 
@@ -63,14 +65,18 @@ use std::{fmt, str::FromStr, time::Duration};
 use crate::config::OptionError;
 
 mod adaptive_spin;
+#[cfg(any(test, feature = "lab"))]
 mod armed;
 mod counters;
+#[cfg(any(test, feature = "lab"))]
 mod locked;
 #[cfg(test)]
 mod model;
 mod port;
 mod queue_ends;
 mod ring;
+#[cfg(any(test, feature = "lab"))]
+mod study_ends;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -80,16 +86,20 @@ pub use counters::HandoffCounters;
 pub use port::Port;
 pub use waiting::{Ready, Room};
 
-/// How work moves between workers.
+/// How work moves between workers. Those that are only there to be compared are behind the feature `lab`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Strategy {
     /// It does not move: every worker does the work that arrives at it. Pushing is an error.
     Owner,
     /// A locked queue, one message at a time, and an eventfd written for each.
+    #[cfg(any(test, feature = "lab"))]
     Naive,
     /// A queue whose own word shows that the consumer sleeps.
+    #[cfg(any(test, feature = "lab"))]
     Edge,
     /// A queue whose own word says that the consumer sleeps.
+    #[cfg(any(test, feature = "lab"))]
     Armed,
     /// A ring between each pair of workers, published and announced once a turn.
     #[default]
@@ -102,10 +112,13 @@ pub enum Strategy {
 
 impl Strategy {
     /// Every strategy, in the order in which documentation lists them.
-    pub const ALL: [Strategy; 7] = [
+    pub const ALL: [Strategy; if cfg!(any(test, feature = "lab")) { 7 } else { 4 }] = [
         Strategy::Owner,
+        #[cfg(any(test, feature = "lab"))]
         Strategy::Naive,
+        #[cfg(any(test, feature = "lab"))]
         Strategy::Edge,
+        #[cfg(any(test, feature = "lab"))]
         Strategy::Armed,
         Strategy::Mesh,
         Strategy::MeshSpin,
@@ -116,8 +129,11 @@ impl Strategy {
     pub fn name(self) -> &'static str {
         match self {
             Strategy::Owner => "owner",
+            #[cfg(any(test, feature = "lab"))]
             Strategy::Naive => "naive",
+            #[cfg(any(test, feature = "lab"))]
             Strategy::Edge => "edge",
+            #[cfg(any(test, feature = "lab"))]
             Strategy::Armed => "armed",
             Strategy::Mesh => "mesh",
             Strategy::MeshSpin => "mesh-spin",

@@ -1,7 +1,9 @@
 //! One worker's ends of all queues, for any kind of queue.
 
+#[cfg(any(test, feature = "lab"))]
+use super::study_ends::{self, StudyEnds};
 use super::{
-    Options, Priority, Strategy, armed, locked,
+    Options, Priority, Strategy,
     ring::{self, ring},
 };
 
@@ -54,10 +56,9 @@ impl<T> Mesh<T> {
 pub(super) enum QueueEnds<T> {
     /// There are no queues: the owner of work does it.
     Owner,
-    /// One locked queue for each worker.
-    Locked { out: Vec<Option<locked::Sender<T>>>, inward: locked::Receiver<T> },
-    /// One armed queue for each worker.
-    Armed { out: Vec<Option<armed::Sender<T>>>, inward: armed::Receiver<T> },
+    /// One queue for each worker, of a kind that is only there to be compared.
+    #[cfg(any(test, feature = "lab"))]
+    Study(StudyEnds<T>),
     /// A ring for each ordered pair of workers and priority.
     Mesh(Mesh<T>),
 }
@@ -66,32 +67,12 @@ pub(super) enum QueueEnds<T> {
 pub(super) fn queue_ends<T>(workers: usize, options: &Options) -> Vec<QueueEnds<T>> {
     match options.strategy {
         Strategy::Owner => (0..workers).map(|_| QueueEnds::Owner).collect(),
-        Strategy::Naive | Strategy::Edge => {
-            let every = options.strategy == Strategy::Naive;
-            let queues = (0..workers).map(|_| locked::queue(workers, options.ring_slots, every));
-            transposed(queues.collect()).map(|(out, inward)| QueueEnds::Locked { out, inward }).collect()
-        }
-        Strategy::Armed => {
-            let queues = (0..workers).map(|_| armed::queue(workers, options.ring_slots));
-            transposed(queues.collect()).map(|(out, inward)| QueueEnds::Armed { out, inward }).collect()
+        #[cfg(any(test, feature = "lab"))]
+        Strategy::Naive | Strategy::Edge | Strategy::Armed => {
+            study_ends::study_ends(workers, options).map(QueueEnds::Study).collect()
         }
         Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => mesh(workers, options.ring_slots),
     }
-}
-
-/// Turns a list of queues with a sender for each producer into a list of producers with a sender for each queue but
-/// their own.
-fn transposed<S, R>(queues: Vec<(Vec<S>, R)>) -> impl Iterator<Item = (Vec<Option<S>>, R)> {
-    let workers = queues.len();
-    let mut out: Vec<Vec<Option<S>>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
-    let mut receivers = Vec::with_capacity(workers);
-    for (to, (senders, receiver)) in queues.into_iter().enumerate() {
-        for (from, sender) in senders.into_iter().enumerate() {
-            out[from].push((from != to).then_some(sender));
-        }
-        receivers.push(receiver);
-    }
-    out.into_iter().zip(receivers)
 }
 
 fn mesh<T>(workers: usize, slots: usize) -> Vec<QueueEnds<T>> {
@@ -119,14 +100,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn put(&mut self, to: usize, priority: Priority, message: T) -> Result<bool, T> {
         match self {
             QueueEnds::Owner => Err(message),
-            QueueEnds::Locked { out, .. } => match &mut out[to] {
-                Some(sender) => sender.push(priority, message),
-                None => Err(message),
-            },
-            QueueEnds::Armed { out, .. } => match &mut out[to] {
-                Some(sender) => sender.push(priority, message),
-                None => Err(message),
-            },
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.put(to, priority, message),
             QueueEnds::Mesh(mesh) => match &mut mesh.out[to] {
                 Some(senders) => {
                     let sender = &mut senders[priority.index()];
@@ -161,10 +136,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn await_room(&mut self, to: usize, priority: Priority) -> bool {
         match self {
             QueueEnds::Owner => true,
-            QueueEnds::Locked { out, .. } => {
-                out[to].as_mut().is_none_or(|sender| sender.await_room(priority))
-            }
-            QueueEnds::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(priority)),
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.await_room(to, priority),
             QueueEnds::Mesh(mesh) => {
                 mesh.out[to].as_mut().is_none_or(|senders| senders[priority.index()].await_room())
             }
@@ -176,8 +149,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn take(&mut self, priority: Priority) -> Option<(usize, T)> {
         match self {
             QueueEnds::Owner => None,
-            QueueEnds::Locked { inward, .. } => inward.pop(priority),
-            QueueEnds::Armed { inward, .. } => inward.pop(priority),
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.take(priority),
             QueueEnds::Mesh(mesh) => mesh.pop(priority),
         }
     }
@@ -187,8 +160,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn has_some(&mut self) -> bool {
         match self {
             QueueEnds::Owner => false,
-            QueueEnds::Locked { inward, .. } => inward.has_some(),
-            QueueEnds::Armed { inward, .. } => inward.has_some(),
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.has_some(),
             QueueEnds::Mesh(mesh) => mesh.has_some(),
         }
     }
@@ -198,8 +171,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn has_response(&mut self) -> bool {
         match self {
             QueueEnds::Owner => false,
-            QueueEnds::Locked { inward, .. } => inward.has_some_of(Priority::Response),
-            QueueEnds::Armed { inward, .. } => inward.has_some_of(Priority::Response),
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.has_response(),
             QueueEnds::Mesh(mesh) => mesh.has_response(),
         }
     }
@@ -208,8 +181,8 @@ impl<T> QueueEnds<T> {
     pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         match self {
             QueueEnds::Owner => {}
-            QueueEnds::Locked { inward, .. } => inward.return_room(room_waiters),
-            QueueEnds::Armed { inward, .. } => inward.return_room(room_waiters),
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.return_room(room_waiters),
             QueueEnds::Mesh(mesh) => {
                 for (from, receivers) in mesh.inward.iter_mut().enumerate() {
                     for receiver in receivers.iter_mut().flatten() {
@@ -224,23 +197,29 @@ impl<T> QueueEnds<T> {
 
     /// Sets arrived messages aside: messages that are not wanted now must not keep the queue from being armed.
     pub(super) fn collect(&mut self) {
-        if let QueueEnds::Armed { inward, .. } = self {
-            inward.drain();
+        #[cfg(any(test, feature = "lab"))]
+        if let QueueEnds::Study(ends) = self {
+            ends.collect();
         }
     }
 
     /// About to sleep. False: something has arrived.
     pub(super) fn arm(&mut self) -> bool {
         match self {
-            QueueEnds::Armed { inward, .. } => inward.arm(),
-            QueueEnds::Owner | QueueEnds::Locked { .. } | QueueEnds::Mesh(_) => true,
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.arm(),
+            QueueEnds::Owner | QueueEnds::Mesh(_) => true,
         }
     }
 
     /// No longer asleep. True: nothing arrived during the sleep; messages found from now on needed no announcement.
     /// False: that is unknown.
     pub(super) fn disarm(&mut self) -> bool {
-        if let QueueEnds::Armed { inward, .. } = self { inward.disarm() } else { false }
+        match self {
+            #[cfg(any(test, feature = "lab"))]
+            QueueEnds::Study(ends) => ends.disarm(),
+            QueueEnds::Owner | QueueEnds::Mesh(_) => false,
+        }
     }
 }
 

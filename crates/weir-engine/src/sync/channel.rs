@@ -14,6 +14,7 @@ use super::{
     semaphore::{FairSemaphore, GivenUp},
     wait_list::Ticket,
 };
+use crate::wakers;
 
 struct State<T> {
     queue: VecDeque<T>,
@@ -211,7 +212,7 @@ impl<T> Receiver<T> {
         if inner.senders == 0 {
             return Poll::Ready(None);
         }
-        let previous = inner.receiver.replace(waker.clone());
+        let previous = wakers::store(&mut inner.receiver, waker);
         drop(inner);
         drop(previous);
         Poll::Pending

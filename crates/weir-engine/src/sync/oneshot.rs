@@ -8,6 +8,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use crate::wakers;
+
 /// A place for one value, and the task that waits for it.
 #[derive(Debug)]
 struct Inner<T> {
@@ -94,13 +96,9 @@ impl<T> Future for OneshotReceiver<T> {
         if inner.is_closed {
             return Poll::Ready(Err(SenderGone));
         }
-        let waker = context.waker();
-        if !inner.waiter.as_ref().is_some_and(|present| present.will_wake(waker)) {
-            let previous = inner.waiter.replace(waker.clone());
-            drop(inner);
-            // Dropping a foreign waker may run any code.
-            drop(previous);
-        }
+        let previous = wakers::store(&mut inner.waiter, context.waker());
+        drop(inner);
+        drop(previous);
         Poll::Pending
     }
 }

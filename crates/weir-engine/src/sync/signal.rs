@@ -6,6 +6,8 @@ use std::{
     task::{Poll, Waker},
 };
 
+use crate::wakers;
+
 /// An event that one task waits for and other tasks of its thread announce. Announcing it again before it is taken has
 /// no effect. A second task that waits replaces the first. For any number of tasks, see [`Notify`](super::Notify).
 ///
@@ -50,13 +52,8 @@ impl Signal {
     /// Stores a waker.
     #[inline]
     pub fn register(&self, waker: &Waker) {
-        let mut present = self.waker.borrow_mut();
-        if !present.as_ref().is_some_and(|present| present.will_wake(waker)) {
-            let previous = present.replace(waker.clone());
-            drop(present);
-            // Dropping a foreign waker may run any code.
-            drop(previous);
-        }
+        let previous = wakers::store(&mut self.waker.borrow_mut(), waker);
+        drop(previous);
     }
 
     /// Waits for it. Dropping the future leaves an announcement for the next one.

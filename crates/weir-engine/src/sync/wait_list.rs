@@ -5,6 +5,8 @@
 
 use std::{collections::VecDeque, task::Waker};
 
+use crate::wakers;
+
 /// The place of one future in a list; a smaller one is earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
@@ -57,8 +59,7 @@ impl<T> WaitList<T> {
         if let Some(position) = ticket.and_then(|ticket| self.position(ticket)) {
             let entry = &mut self.entries[position];
             entry.wanted = wanted;
-            let is_new = !entry.waker.will_wake(waker);
-            return is_new.then(|| std::mem::replace(&mut entry.waker, waker.clone()));
+            return wakers::exchange(&mut entry.waker, waker);
         }
         let own = Ticket(self.next);
         self.next += 1;

@@ -196,6 +196,8 @@ conformance! {
     "34b" a_waker_that_owns_a_connection_may_go_when_it_is_woken = cases::wakers::woken, Here, 40;
     "34c" a_waker_may_call_the_engine_when_it_is_woken = cases::wakers::calls_engine, Here, 20;
     "35" a_handler_that_panics_ends_its_connection_and_no_other = cases::panics::one_of_many, Here, 30;
+    "36" a_closure_that_blocks_holds_up_no_other_connection = cases::blocking_calls::beside_others, Here, 30;
+    "36b" more_closures_than_places_wait_and_all_are_answered = cases::blocking_calls::at_the_maximum, Here, 30;
     "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
     "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
     "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;

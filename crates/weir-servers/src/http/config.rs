@@ -131,6 +131,7 @@ pub struct HttpConfig {
     /// An experiment: every reply says `Connection: close`, and the connection stays open anyway.
     pub say_close: bool,
     /// An experiment: the worker's thread sleeps this long for every request.
+    #[cfg(feature = "lab")]
     pub handler_time: Duration,
     /// The source of the time.
     pub clock: Clock,
@@ -150,6 +151,7 @@ impl HttpConfig {
             headers: ReplyHeaders::default(),
             log_format: LogFormat::default(),
             say_close: false,
+            #[cfg(feature = "lab")]
             handler_time: Duration::ZERO,
             clock: Clock::Kernel,
         }

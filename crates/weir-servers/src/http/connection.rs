@@ -1,7 +1,7 @@
 //! One connection: received bytes are decoded and answered in order, without waiting, into a batch; then the batch is
 //! sent. Everything that waits is in [`Connection::run`] and below; all decisions are plain code.
 
-use std::{io, net::IpAddr, rc::Rc, thread, time::Duration};
+use std::{io, net::IpAddr, rc::Rc, time::Duration};
 
 use weir_engine::{
     net::{Address, Stream},
@@ -445,14 +445,22 @@ impl Connection {
         self.request = Some(request);
     }
 
+    /// An experiment: the worker's thread sleeps for the request.
+    #[cfg(feature = "lab")]
+    #[inline]
+    fn take_time(&self) {
+        let time = self.worker.shared.config.handler_time;
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+    }
+
     /// Completes a request: adds the rest of its reply.
     #[inline]
     fn complete(&mut self, is_last: bool, replies: &Replies, now: Instant) -> Option<Pause> {
         let mut request = self.request.take()?;
-        let handler_time = self.worker.shared.config.handler_time;
-        if !handler_time.is_zero() {
-            thread::sleep(handler_time);
-        }
+        #[cfg(feature = "lab")]
+        self.take_time();
         self.requests_answered += 1;
         let form = Form { after: self.after(&request), head_only: request.method == Method::Head };
         let (mut rendered, mut content) = (None, ContentSource::None);

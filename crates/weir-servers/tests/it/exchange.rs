@@ -7,7 +7,7 @@ use weir_servers::http::{Body, HttpConfig, HttpLogs, LargeContent};
 
 use crate::{
     client::{Response, get},
-    rig::{SIM_ZERO_SECONDS, on_driver, on_every_driver, on_sim},
+    rig::{SIM_ZERO_SECONDS, on_every_driver, on_sim},
 };
 
 fn fixed(content: Content) -> HttpConfig {
@@ -193,11 +193,13 @@ fn what_says_close_and_goes_on_is_an_experiment() {
     });
 }
 
+#[cfg(feature = "lab")]
 #[test]
 fn a_handler_takes_the_time_it_is_given_for_every_request() {
     let time = Duration::from_millis(2);
     let config = HttpConfig { handler_time: time, ..fixed(Content::Html) };
-    let served = on_driver(weir_engine::Driver::Poll, config, HttpLogs::default(), async |network| {
+    let (poll, logs) = (weir_engine::Driver::Poll, HttpLogs::default());
+    let served = crate::rig::on_driver(poll, config, logs, async |network| {
         let mut client = network.connect().await;
         let start = weir_engine::time::monotonic();
         client.write(get("/").repeat(5)).await;

@@ -103,8 +103,8 @@ pub(super) fn refused(refusal: &Refusal) -> Finding {
         Refusal::RingMemory => Finding::IoUringMemory,
         Refusal::RingTooOld => Finding::IoUringTooOld,
         Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
-        // Options do not concern the doctor.
-        Refusal::OptionLacks(_) => Finding::Said { text: refusal.to_string() },
+        // Options do not concern the doctor, and this program has every driver of the kernel.
+        Refusal::OptionLacks(_) | Refusal::NotBuilt(_) => Finding::Said { text: refusal.to_string() },
         Refusal::Other(text) => Finding::Said { text: text.clone() },
     }
 }
@@ -117,9 +117,11 @@ pub(super) fn remedy(refusal: &Refusal) -> Option<Finding> {
         Refusal::RingDisabled { .. } => Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
         Refusal::RingForbidden => Some(Finding::OpenSandbox),
         Refusal::RingMemory => Some(command("ulimit -l unlimited")),
-        Refusal::RingTooOld | Refusal::KernelOlder { .. } | Refusal::OptionLacks(_) | Refusal::Other(_) => {
-            None
-        }
+        Refusal::RingTooOld
+        | Refusal::KernelOlder { .. }
+        | Refusal::NotBuilt(_)
+        | Refusal::OptionLacks(_)
+        | Refusal::Other(_) => None,
     }
 }
 

@@ -30,8 +30,10 @@ mod operations;
 mod sending;
 
 pub(crate) use operations::{FileOperation, Operations, Step};
+#[cfg(feature = "sim")]
+pub(crate) use sending::read_part;
 pub(crate) use sending::{
-    SendOutcome, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
+    SendOutcome, has_room, pass_front, send_part, send_part_without_waiting, send_share,
 };
 
 /// Most bytes read directly from the page cache, on the runtime's thread: the default for the bytes that one

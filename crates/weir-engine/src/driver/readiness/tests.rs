@@ -416,7 +416,7 @@ fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let config = Config::for_test(Driver::Epoll);
     let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
-    let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
+    let backend = Refusing(Epoll::new(config.epoll, config.masked()).expect("epoll is everywhere"));
     let mut driver = Readiness::new(backend, Linux, parts).expect("it starts");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");

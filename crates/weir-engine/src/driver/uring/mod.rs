@@ -256,13 +256,13 @@ fn has_input(socket: &Socket, counters: &Counters) -> bool {
 /// Whether receives shall stay armed if the kernel supports that. The layer above the drivers tests whether the
 /// kernel reports every end to such receives; without that test they do not stay armed.
 fn wants_multishot(config: &Config) -> bool {
-    let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
+    let is_hidden = config.masked().hides(KernelFeature::MultishotReceive);
     !is_hidden && matches!(config.uring.receive, ReceiveMode::Multishot | ReceiveMode::Bundle)
 }
 
 /// The features that the kernel grants a driver with this configuration, as stable names.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
-    let ring = Ring::new(&config.uring, config.masked)?;
+    let ring = Ring::new(&config.uring, config.masked())?;
     let granted = ring.granted;
     let list = [
         (granted.defer_taskrun, "deferred-task-run"),
@@ -284,7 +284,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
 
 impl Uring {
     pub(crate) fn new(parts: DriverParts) -> io::Result<Self> {
-        let masked = parts.config.masked;
+        let masked = parts.config.masked();
         let mut ring = Ring::new(&parts.config.uring, masked)?;
         let table = FileTable::new(&parts.config, &mut ring)?;
         let zero_copy = ZeroCopy::new(&parts.config, &ring)?;

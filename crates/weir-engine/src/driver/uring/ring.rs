@@ -57,6 +57,7 @@ pub(super) struct Ring {
     backlog: VecDeque<Entry>,
     descriptor: i32,
     flags: u32,
+    #[cfg(any(test, feature = "lab"))]
     submit_each: bool,
     minimum_wait: Duration,
     /// A kernel thread submits.
@@ -117,6 +118,7 @@ impl Ring {
             backlog: VecDeque::new(),
             descriptor,
             flags,
+            #[cfg(any(test, feature = "lab"))]
             submit_each: options.submit_each,
             minimum_wait: options.minimum_wait,
             polled: options.poll_idle_ms.is_some(),
@@ -171,6 +173,7 @@ impl Ring {
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.backlog.push_back(entry);
         }
+        #[cfg(any(test, feature = "lab"))]
         if self.submit_each {
             let wakeup = self.wakeup();
             if !self.polled || wakeup != 0 {

@@ -70,7 +70,7 @@ impl FileTable {
         }
         let what = "a table of files that lets go of one at once";
         let missing = || error::missing(KernelFeature::FixedFiles, what);
-        if config.masked.hides(KernelFeature::FixedFiles) {
+        if config.masked().hides(KernelFeature::FixedFiles) {
             return Err(missing());
         }
         let open_max = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

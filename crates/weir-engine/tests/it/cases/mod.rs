@@ -1,6 +1,7 @@
 //! The bodies of the cases, by subject. Each is written once and knows only those options and counters of a driver
 //! that it needs.
 
+pub mod blocking_calls;
 pub mod buffers;
 pub mod cancel;
 pub mod drain;

@@ -310,7 +310,7 @@ pub fn half_close(rig: &mut Rig) {
 /// unknown one is named in the error.
 pub fn congestion_control(rig: &mut Rig) {
     let asked = |rig: &mut Rig, name: &str| {
-        rig.config.set_option("congestion-control", name).expect("it is a name");
+        rig.config.congestion_control = Some(name.into());
         rig.runtime()
     };
     // Every kernel has this one, and any user may use it.
