@@ -227,10 +227,13 @@ impl<'a> Watch<'a> {
 
     /// Traces the requests of the threads whose operations are compared with the trace.
     fn start_tracing(&mut self) -> Result<(), RunError> {
-        let Some(job) = self.jobs.iter().find(|job| is_traced(job)) else { return Ok(()) };
+        if !self.jobs.iter().any(is_traced) {
+            return Ok(());
+        }
+        let jobs = self.jobs.iter().filter(|job| is_traced(job));
         let traced = self.members.iter().filter(|member| is_traced(member.job));
         let threads = traced.filter_map(|member| self.numbers[member.index]).collect();
-        self.tracing = Some(Tracing::start(job, threads).map_err(RunError::Capture)?);
+        self.tracing = Some(Tracing::start(jobs, threads).map_err(RunError::Capture)?);
         Ok(())
     }
 
