@@ -25,8 +25,8 @@ use crate::{
 /// Runs of each command: two whose counts agree are worth more than one.
 const RUNS: u32 = 2;
 
-/// Longest time that a counted run may take.
-const LIMIT_MAX: Duration = Duration::from_secs(60);
+/// Longest time that a run under `strace` may take, which makes every call slow.
+const TRACED_MAX: Duration = Duration::from_secs(60);
 
 /// Kinds that are kept.
 const KINDS_MAX: usize = 64;
@@ -115,8 +115,8 @@ fn by_programs(
 ) -> Result<Option<Counts>, NoCalls> {
     around(asked, command.around(Around::Prepare), launch, stop)?;
     let counted = launch.run_counted(&spec(asked, command), stop);
-    // Also after a run that was not counted: what ran before it has its counterpart.
-    around(asked, command.around(Around::Conclude), launch, stop)?;
+    // Also after a run that was not counted, or was stopped: what ran before it has its counterpart.
+    around(asked, command.around(Around::Conclude), launch, &AtomicBool::new(false))?;
     let Some(counted) = counted else { return Ok(None) };
     let (outcome, counts) = counted.map_err(why_not)?;
     let is_over = matches!(outcome.end, RunEnd::Exited(_));
@@ -135,10 +135,11 @@ fn by_strace(
     let prefix = [STRACE, "-c", "-f", "-q", "-o"].map(OsString::from);
     let traced = prefix.into_iter().chain([file.as_os_str().to_owned(), OsString::from("--")]);
     let own = spec(asked, command);
-    let spec = RunSpec { words: traced.chain(own.words.iter().cloned()).collect(), ..own };
+    let words = traced.chain(own.words.iter().cloned()).collect();
+    let spec = RunSpec { words, limit: own.limit.min(TRACED_MAX), ..own };
     let outcome = launch.run(&spec, stop);
-    // Also after a run that failed: what ran before it has its counterpart.
-    around(asked, command.around(Around::Conclude), launch, stop)?;
+    // Also after a run that failed or was stopped: what ran before it has its counterpart.
+    around(asked, command.around(Around::Conclude), launch, &AtomicBool::new(false))?;
     let outcome = outcome.map_err(why_not)?;
     let is_over = matches!(outcome.end, RunEnd::Exited(_));
     let counts =
@@ -153,7 +154,7 @@ fn spec(asked: &Asked, command: &AskedCommand) -> RunSpec {
         OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => OutputTo::Discard,
         other => other,
     };
-    RunSpec { output, limit: own.limit.min(LIMIT_MAX), ..own }
+    RunSpec { output, ..own }
 }
 
 fn why_not(error: RunError) -> NoCalls {

@@ -159,6 +159,9 @@ mod tests {
             Some(5),
             "the last line"
         );
+        let progress = "{\"done\": 1}\n".repeat(1_000);
+        let summary = "{\n  \"totals\": [\n    {\"ops\": 7}\n  ]\n}\n";
+        assert_eq!(count(&json, &format!("{progress}{summary}"), "", ""), Some(7), "after many objects");
         assert_eq!(count(&json, "x", "", r#"{"totals": [{"ops": 6}]}"#), Some(6));
         assert_eq!(count(&json, r#"{"totals": []}"#, "", ""), None);
         assert_eq!(count(&json, "no document", "", ""), None);

@@ -187,9 +187,9 @@ impl Session<'_> {
         if self.asked.servers.is_some() {
             return matches!(self.end_servers(), Next::On);
         }
-        let nobody_stops = AtomicBool::new(false);
+        let unstopped = AtomicBool::new(false);
         let failed = (0..self.commands.len())
-            .filter(|place| matches!(self.around(*place, Around::Cleanup, &nobody_stops), Next::Ended(_)))
+            .filter(|place| matches!(self.around(*place, Around::Cleanup, &unstopped), Next::Ended(_)))
             .count();
         failed == 0
     }
@@ -352,12 +352,12 @@ impl Session<'_> {
         }
         let mut outcome = match self.launch.run(&spec, stop) {
             Ok(outcome) => outcome,
-            Err(RunError::Stopped) => return Ok(Next::Ended(CommandEnd::Interrupted)),
-            Err(error @ (RunError::Launcher(_) | RunError::File { .. })) => return Err(error),
-            // What ran before it has its counterpart, although the command did not run.
-            Err(error) => match self.around(turn.command, Around::Conclude, stop) {
-                Next::On => return Err(error),
-                ended @ Next::Ended(_) => return Ok(ended),
+            Err(error @ RunError::Launcher(_)) => return Err(error),
+            // What ran before it has its counterpart, although the command did not run to its end.
+            Err(error) => match (self.conclude(turn.command), error) {
+                (_, RunError::Stopped) => return Ok(Next::Ended(CommandEnd::Interrupted)),
+                (_, error @ RunError::File { .. }) | (Next::On, error) => return Err(error),
+                (ended @ Next::Ended(_), _) => return Ok(ended),
             },
         };
         let started_ns = self.launch.now_ns().saturating_sub(self.began_ns);
@@ -366,10 +366,14 @@ impl Session<'_> {
         if turn.phase == RunPhase::First {
             self.outputs[turn.command] = Some([&mut outcome.stdout, &mut outcome.stderr].map(std::mem::take));
         }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Next::Ended(CommandEnd::Interrupted));
-        }
-        Ok(self.around(turn.command, Around::Conclude, stop))
+        let next = self.conclude(turn.command);
+        Ok(if stop.load(Ordering::Relaxed) { Next::Ended(CommandEnd::Interrupted) } else { next })
+    }
+
+    /// The command after a run, also after an interruption.
+    fn conclude(&mut self, place: usize) -> Next {
+        let unstopped = AtomicBool::new(false);
+        self.around(place, Around::Conclude, &unstopped)
     }
 
     /// The commands around a command; one that fails ends the comparison.
@@ -522,7 +526,7 @@ impl Session<'_> {
         let spec = RunSpec { output: OutputTo::Block(block), ..spec };
         let outcome = self.launch.run(&spec, self.stop);
         // Also after a run that failed: what ran before it has its counterpart.
-        if !matches!(self.around(command, Around::Conclude, self.stop), Next::On) {
+        if !matches!(self.conclude(command), Next::On) {
             return None;
         }
         let outcome = outcome.ok()?;

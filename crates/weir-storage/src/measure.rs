@@ -153,7 +153,7 @@ impl Meter {
         self.usual_ns = usual_ns;
     }
 
-    /// Clears all records, except for the device's usual time. Allocates nothing.
+    /// Clears all records, except for the device's usual time. A run that was stopped stays so. Allocates nothing.
     pub fn forget(&mut self) {
         self.sums = WaitingReport { device_clock: self.sums.device_clock, ..WaitingReport::default() };
         self.added.reset();
@@ -161,7 +161,6 @@ impl Meter {
         self.current = WaitingInterval::default();
         self.intervals.clear();
         (self.thread, self.machine) = (Reading::default(), Reading::default());
-        self.is_stopped = false;
     }
 
     /// Starts the run.
@@ -361,17 +360,50 @@ impl Meter {
         }
     }
 
-    /// Adds another thread's measurements over the same run. Both must have been stopped.
+    /// Adds another thread's measurements. Both must have been stopped. The run is then that of both, from the earlier
+    /// start to the later end. If one started later, its intervals are moved by whole intervals.
     pub fn merge(&mut self, other: &Self) {
+        let first = self.join_run(other);
         merge_sums(&mut self.sums, &other.sums);
         // All histograms have the same bounds, so adding cannot fail.
         let _ = self.added.add(&other.added);
         let _ = self.latency.add(&other.latency);
-        for (index, from) in other.intervals.iter().enumerate() {
-            match self.intervals.get_mut(index) {
-                Some(into) => merge_interval(into, from),
-                None => self.intervals.push(*from),
+        self.add_intervals(&other.intervals, first);
+    }
+
+    /// Extends the run to that of both. Returns the number of the interval in which the other run started.
+    fn join_run(&mut self, other: &Self) -> usize {
+        // A thread that measured nothing has no run.
+        if other.sums.elapsed_ns == 0 {
+            return 0;
+        }
+        if self.sums.elapsed_ns == 0 {
+            self.started_ns = other.started_ns;
+        }
+        let (own_ns, others_ns) = (self.started_ns, other.started_ns);
+        let end_ns = self.stopped_ns().max(other.stopped_ns());
+        let own_first = whole_intervals(others_ns, own_ns, self.interval_ns);
+        if own_first > 0 {
+            let own = std::mem::take(&mut self.intervals);
+            self.add_intervals(&own, own_first);
+        }
+        self.started_ns = own_ns.min(others_ns);
+        self.sums.elapsed_ns = end_ns.saturating_sub(self.started_ns);
+        whole_intervals(own_ns, others_ns, self.interval_ns)
+    }
+
+    /// Adds intervals, the first of them to the one with this number. Those beyond the maximum are added to the last.
+    fn add_intervals(&mut self, intervals: &[WaitingInterval], first: usize) {
+        for (index, from) in intervals.iter().enumerate() {
+            let index = first.saturating_add(index).min(INTERVALS_MAX - 1);
+            while self.intervals.len() <= index {
+                if let Some(last) = self.intervals.last_mut() {
+                    last.elapsed_ns = last.elapsed_ns.max(self.interval_ns);
+                }
+                let start_ns = self.interval_ns.saturating_mul(self.intervals.len() as u64);
+                self.intervals.push(WaitingInterval { start_ns, ..WaitingInterval::default() });
             }
+            merge_interval(&mut self.intervals[index], from);
         }
     }
 
@@ -382,6 +414,12 @@ impl Meter {
         self.sums.latency = LatencySummary::from_histogram(&self.latency);
         (self.sums, self.intervals)
     }
+}
+
+/// Intervals from one moment to a later one, to the nearest whole number; none to an earlier one.
+pub(crate) fn whole_intervals(from_ns: u64, to_ns: u64, interval_ns: u64) -> usize {
+    let apart_ns = to_ns.saturating_sub(from_ns).saturating_add(interval_ns / 2);
+    usize::try_from(apart_ns / interval_ns.max(1)).unwrap_or(usize::MAX)
 }
 
 /// The share of `part_ns` in `whole_ns`, assuming an even distribution.

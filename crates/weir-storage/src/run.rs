@@ -32,7 +32,7 @@ use std::{
     fs::File,
     io,
     ops::Range,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -296,6 +296,11 @@ impl Claims {
     fn take(&mut self, jobs: &[StorageJob]) -> Result<(), RunError> {
         for job in jobs {
             let Ok(metadata) = std::fs::metadata(&job.file) else { continue };
+            let kind = metadata.file_type();
+            // A pipe would be waited for. What is no file is refused later.
+            if !kind.is_file() && !kind.is_block_device() {
+                continue;
+            }
             let file = (metadata.dev(), metadata.ino());
             if self.0.contains_key(&file) {
                 continue;

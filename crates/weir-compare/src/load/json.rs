@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{Said, Work, number, whole};
 
-/// The document of a load: its file, its output, or the last lines of its output, from a line that opens an object.
+/// The document of a load: its file, its output, or the last lines of its output, from a line that opens an object. A
+/// load may have written many objects before, one on each line.
 pub(super) fn document(said: &Said<'_>) -> Option<Value> {
     [said.file, said.stdout].into_iter().find_map(of_text)
 }
@@ -12,13 +13,13 @@ pub(super) fn document(said: &Said<'_>) -> Option<Value> {
 fn of_text(text: &str) -> Option<Value> {
     let whole = || serde_json::from_str(text.trim()).ok().filter(|found: &Value| !found.is_null());
     let tail = || {
-        let starts = text.match_indices("\n{").map(|(at, _)| at);
+        let starts = text.rmatch_indices("\n{").map(|(at, _)| at);
         starts.take(STARTS_MAX).find_map(|at| serde_json::from_str(text[at..].trim()).ok())
     };
     whole().or_else(tail)
 }
 
-/// Most places that are tried as the beginning of a document.
+/// Most places that are tried as the beginning of a document, from the last one on.
 const STARTS_MAX: usize = 64;
 
 /// The number at a pointer.

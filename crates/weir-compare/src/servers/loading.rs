@@ -22,6 +22,17 @@ use crate::{
     run::{OutputTo, Reading, RunCost, RunEnd, RunError, RunOutcome, RunSpec, Runner},
 };
 
+/// A run of the load, with what was counted meanwhile.
+struct Counted {
+    /// The load's end, with the cost of the server.
+    outcome: RunOutcome,
+    work: Option<Work>,
+    /// Time between the two readings.
+    counted_ns: u64,
+    /// The second reading.
+    after: Reading,
+}
+
 impl House {
     /// Loads a server once.
     pub(crate) fn load(
@@ -38,28 +49,12 @@ impl House {
         if !command.prepare.is_empty() {
             wait(servers.settle, stop);
         }
-        let before = self.before_load(slot)?;
-        // The run before may have left the file.
-        let _ = fs::remove_file(&places.out);
-        // What a load writes is for this user alone.
-        let made = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&stdout);
-        made.map_err(|error| broken("make a file for what the load writes", &error))?;
-        let spec = RunSpec {
-            output: OutputTo::File(stdout.clone()),
-            limit: Duration::from_nanos(asked.settings.limit_ns),
-            ..filled(&places, &command.load, asked)
-        };
-        let mut outcome = self.run_load(runner, &spec, slot, stop)?;
-        wait(servers.settle, stop);
-        let after = self.read(slot)?;
-        if let Some((end, said)) = self.has_ended(slot)? {
-            return Err(ServerFailure::Ended { end, said });
-        }
-        let work = work(servers, &spec, (&places, &stdout), &outcome);
-        outcome.stdout.tail = up::said(&stdout);
-        outcome.cost = RunCost { wall_ns: outcome.cost.wall_ns, ..before.until(&after) };
-        let counted_ns = after.at_ns.saturating_sub(before.at_ns);
-        around(runner, "--conclude", &places, &command.conclude, asked, stop)?;
+        let counted = self.counted(runner, (asked, servers), slot, (&places, &stdout), stop);
+        // Also after a load that failed or was stopped: what ran before it has its counterpart.
+        let unstopped = AtomicBool::new(false);
+        let concluded = around(runner, "--conclude", &places, &command.conclude, asked, &unstopped);
+        let Counted { outcome, work, counted_ns, after } = counted?;
+        concluded?;
         let last = if command.conclude.is_empty() { after } else { self.read(slot)? };
         self.note(slot, last);
         let lacks_count = outcome.end == RunEnd::Exited(0) && work.is_none() && servers.count.is_expected();
@@ -70,6 +65,38 @@ impl House {
             lacks_count,
             beside: LoadRun { errors, counted_ns, idle_ns, idle_cpu_ns },
         })
+    }
+
+    /// Runs the load between two readings of its server's clocks.
+    fn counted(
+        &mut self,
+        runner: &mut Runner,
+        (asked, servers): (&Asked, &AskedServers),
+        slot: Slot,
+        (places, stdout): (&Places, &PathBuf),
+        stop: &AtomicBool,
+    ) -> Result<Counted, ServerFailure> {
+        let before = self.before_load(slot)?;
+        // The run before may have left the file.
+        let _ = fs::remove_file(&places.out);
+        // What a load writes is for this user alone.
+        let made = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(stdout);
+        made.map_err(|error| broken("make a file for what the load writes", &error))?;
+        let spec = RunSpec {
+            output: OutputTo::File(stdout.clone()),
+            limit: Duration::from_nanos(asked.settings.limit_ns),
+            ..filled(places, &asked.commands[slot.command].load, asked)
+        };
+        let mut outcome = self.run_load(runner, &spec, slot, stop)?;
+        wait(servers.settle, stop);
+        let after = self.read(slot)?;
+        if let Some((end, said)) = self.has_ended(slot)? {
+            return Err(ServerFailure::Ended { end, said });
+        }
+        let work = work(servers, &spec, (places, stdout), &outcome);
+        outcome.stdout.tail = up::said(stdout);
+        outcome.cost = RunCost { wall_ns: outcome.cost.wall_ns, ..before.until(&after) };
+        Ok(Counted { outcome, work, counted_ns: after.at_ns.saturating_sub(before.at_ns), after })
     }
 
     /// Runs the load. If its server has ended, a load could wait until its limit; it is ended instead.

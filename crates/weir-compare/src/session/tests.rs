@@ -1,6 +1,6 @@
 //! Sessions with canned runs: which commands run, in which order, and what the record contains.
 
-use std::{collections::BTreeMap, ffi::OsString};
+use std::{collections::BTreeMap, ffi::OsString, time::Duration};
 
 use weir_record::{commands::CommandSettings, finding::Finding, metric::Metric, verdict::Verdict};
 use weir_stats::random::Random;
@@ -8,6 +8,7 @@ use weir_stats::random::Random;
 use super::*;
 use crate::{
     asked::AskedCommand,
+    machine::CountedRun,
     run::{LaunchCost, OutputBlock, OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome, RunSpec},
     servers::{Loaded, ServerFailure, Slot},
 };
@@ -27,12 +28,22 @@ struct Fake {
     interrupted_after: usize,
     /// What programs do beside their cost, by their word.
     does: BTreeMap<&'static str, Does>,
+    /// Whether the kernel counts system calls, and the limit of each run whose calls it counted.
+    counts: bool,
+    limits: Vec<Duration>,
 }
 
 impl Fake {
     fn new() -> Self {
-        let does = BTreeMap::new();
-        Self { now_ns: 0, random: Random::seeded(1), ran: Vec::new(), interrupted_after: usize::MAX, does }
+        Self {
+            now_ns: 0,
+            random: Random::seeded(1),
+            ran: Vec::new(),
+            interrupted_after: usize::MAX,
+            does: BTreeMap::new(),
+            counts: false,
+            limits: Vec::new(),
+        }
     }
 
     fn that(does: &[(&'static str, Does)]) -> Self {
@@ -83,6 +94,15 @@ impl Launch for Fake {
             stop.store(true, Ordering::Relaxed);
         }
         Ok(outcome)
+    }
+
+    fn counts_calls(&mut self) -> bool {
+        self.counts
+    }
+
+    fn run_counted(&mut self, spec: &RunSpec, stop: &AtomicBool) -> Option<CountedRun> {
+        self.limits.push(spec.limit);
+        Some(self.run(spec, stop).map(|outcome| (outcome, BTreeMap::from([("read".to_owned(), 1)]))))
     }
 
     fn now_ns(&mut self) -> u64 {
@@ -217,6 +237,35 @@ fn what_runs_after_a_command_also_runs_after_one_that_did_not_start() {
     compared(&asked, &mut fake);
     assert_eq!(fake.ran("prepare"), fake.ran("conclude"));
     assert!(fake.ran("prepare") > 20, "{:?}", fake.ran);
+}
+
+#[test]
+fn what_runs_after_a_command_also_runs_after_an_interruption_wherever_that_comes() {
+    for counts in [false, true] {
+        let mut asked = asked(&["cost 50", "cost 51"]);
+        asked.settings.runs = Some(6);
+        for command in &mut asked.commands {
+            (command.prepare, command.conclude) = (words("prepare"), words("conclude"));
+        }
+        let mut whole = Fake { counts, ..Fake::new() };
+        compared(&asked, &mut whole);
+        for interrupted_after in 1..=whole.ran.len() {
+            let mut fake = Fake { counts, interrupted_after, ..Fake::new() };
+            compared(&asked, &mut fake);
+            let ran = &fake.ran;
+            assert_eq!(fake.ran("prepare"), fake.ran("conclude"), "after {interrupted_after}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_whose_calls_the_kernel_counts_may_take_as_long_as_any_other() {
+    let mut fake = Fake { counts: true, ..Fake::new() };
+    let mut asked = asked(&["cost 50", "cost 51"]);
+    (asked.settings.runs, asked.settings.limit_ns) = (Some(6), 3_600_000 * MILLISECOND_NS);
+    let found = compared(&asked, &mut fake);
+    assert!(found.system_calls.is_some_and(|calls| calls.counted_by == "kernel-programs"));
+    assert_eq!(fake.limits, [Duration::from_secs(3_600); 4]);
 }
 
 #[test]

@@ -4,11 +4,23 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use weir_compare::run::{OutputTo, RunEnd, RunSpec, Runner, ServerEnd};
+use weir_compare::{
+    asked::{Asked, AskedCommand, AskedServers},
+    load::Count,
+    machine::Machine,
+    run::{OutputTo, RunEnd, RunSpec, Runner, ServerEnd},
+    servers::House,
+    session::compare,
+};
+use weir_record::{
+    commands::{CommandEnd, CommandRole, CommandSettings, MeasuredBy},
+    spec::Ready,
+};
 
 use crate::runner::{SPIN_MS, await_end_of, role, runner, runners, shell, spec};
 
@@ -138,6 +150,64 @@ fn a_log_that_grows_is_kept_short_while_the_server_runs() {
     let log = fs::read(folder.join("log")).expect("it is there");
     assert!(log.starts_with(b"xxx") && log.ends_with(b"x\nlast\n"), "its beginning and its end are there");
     assert_eq!(end(&mut runner), ASKED);
+    fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+/// The lines of a file once it ends with one; empty before.
+fn whole_lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    if text.ends_with('\n') { text.lines().map(str::to_owned).collect() } else { Vec::new() }
+}
+
+#[test]
+fn what_runs_after_a_load_also_runs_after_one_that_is_interrupted() {
+    let folder = folder("conclude");
+    let notes = folder.join("notes");
+    let note = |what: &str| shell(&format!("echo {what} >> {}", notes.display())).words;
+    let server = AskedCommand {
+        words: shell("echo ready; exec tail -f /dev/null").words,
+        prepare: note("between"),
+        conclude: note("conclude"),
+        load: shell(&format!("echo load >> {}; exec tail -f /dev/null", notes.display())).words,
+        ..AskedCommand::default()
+    };
+    let second = AskedCommand { name: "new".to_owned(), role: CommandRole::Candidate, ..server.clone() };
+    let asked = Asked {
+        parameters: Vec::new(),
+        commands: vec![AskedCommand { name: "old".to_owned(), ..server }, second],
+        settings: CommandSettings { limit_ns: 120_000_000_000, ..CommandSettings::default() },
+        environment: Vec::new(),
+        folder: None,
+        input: None,
+        output: OutputTo::Discard,
+        thresholds: Vec::new(),
+        seed: 1,
+        servers: Some(AskedServers {
+            count: Count::None,
+            ready: Ready::Line("ready".to_owned()),
+            ready_words: Vec::new(),
+            ready_within: PATIENCE,
+            settle: Duration::ZERO,
+            pairs_per_start: 1,
+        }),
+    };
+    let runner = runner(None);
+    let house = House::new(role("launcher"), runner.cpu_source());
+    let mut machine = Machine::new(runner).with_servers(house);
+    let stop = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| {
+            let deadline = Instant::now() + PATIENCE;
+            while whole_lines(&notes).last().is_none_or(|line| line != "load") && Instant::now() < deadline {
+                thread::park_timeout(Duration::from_millis(1));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        compare(&asked, &MeasuredBy::default(), &mut machine, &stop, &mut |_| {}).map(|found| found.ended)
+    });
+    assert_eq!(ended, Ok(CommandEnd::Interrupted));
+    assert_eq!(whole_lines(&notes), ["between", "load", "conclude"]);
+    drop(machine);
     fs::remove_dir_all(&folder).expect("it is ours");
 }
 

@@ -228,6 +228,66 @@ fn two_threads_add_up() {
     assert_eq!(intervals[1].elapsed_ns, 700_000);
 }
 
+#[test]
+fn intervals_of_runs_that_started_apart_are_those_of_one_time() {
+    // From 0 to 1.2 ms, and from 3.1 ms to 5.1 ms.
+    let run = |start_ns: u64, end_ns: u64| {
+        let mut meter = Meter::new(INTERVAL_NS, LAG_NS, DeviceClock::Observed);
+        meter.start(start_ns);
+        meter.record(&polled(start_ns, start_ns + 500_000));
+        meter.record(&polled(start_ns, start_ns + 1_100_000));
+        meter.stop(end_ns);
+        meter
+    };
+    let (early, late) = (run(0, 1_200_000), run(3_100_000, 5_100_000));
+    for (mut first, second) in [(early.clone(), &late), (late.clone(), &early)] {
+        first.merge(second);
+        let (report, intervals) = first.finish(9_000_000);
+        assert_eq!((report.operations, report.elapsed_ns), (4, 5_100_000));
+        assert_eq!(intervals.iter().map(|row| row.operations).collect::<Vec<_>>(), [1, 1, 0, 1, 1]);
+        assert!(intervals.iter().enumerate().all(|(place, row)| row.start_ns == place as u64 * INTERVAL_NS));
+        assert_eq!(intervals.iter().map(|row| row.elapsed_ns).collect::<Vec<_>>(), [INTERVAL_NS; 5]);
+    }
+    // Starts that differ by less than half of an interval count as one.
+    let (mut first, second) = (run(0, 2_000_000), run(400_000, 2_400_000));
+    first.merge(&second);
+    assert_eq!(first.finish(0).1.len(), 2);
+}
+
+#[test]
+fn intervals_of_runs_far_apart_are_no_more_than_the_maximum() {
+    let run = |start_ns: u64| {
+        let mut meter = Meter::new(INTERVAL_NS, LAG_NS, DeviceClock::Observed);
+        meter.start(start_ns);
+        meter.record(&polled(start_ns, start_ns + 10));
+        meter.stop(start_ns + INTERVAL_NS);
+        meter
+    };
+    for [first_ns, second_ns] in [[0, u64::MAX / 2], [u64::MAX / 2, 0]] {
+        let mut first = run(first_ns);
+        first.merge(&run(second_ns));
+        let (report, intervals) = first.finish(0);
+        assert_eq!((report.operations, intervals.len()), (2, INTERVALS_MAX));
+        assert_eq!(intervals.iter().map(|row| row.operations).sum::<u64>(), 2);
+    }
+}
+
+#[test]
+fn a_run_whose_records_were_cleared_adds_no_time() {
+    let (mut first, mut second) = (meter(DeviceClock::Observed), meter(DeviceClock::Observed));
+    first.record(&polled(0, 10));
+    first.stop(500_000);
+    first.forget();
+    second.start(7_000_000);
+    second.record(&polled(7_000_000, 7_000_010));
+    second.stop(9_000_000);
+    first.merge(&second);
+    let (report, intervals) = first.finish(9_000_000);
+    assert_eq!((report.operations, report.elapsed_ns), (1, 2_000_000));
+    let rows: Vec<_> = intervals.iter().map(|row| (row.start_ns, row.operations)).collect();
+    assert_eq!(rows, [(0, 1), (1_000_000, 0)]);
+}
+
 fn any_plan() -> impl Strategy<Value = Plan> {
     prop_oneof![
         Just(Plan::Poll),

@@ -110,14 +110,19 @@ pub(super) struct MachineBusy {
     readings: Vec<(u64, u64)>,
 }
 
-/// Most readings kept: two a second for a day.
+/// Most readings kept: two a second for a day. A longer run keeps fewer for each second.
 const READINGS_MAX: usize = 172_800;
 
 impl MachineBusy {
     pub(super) fn add(&mut self, now_ns: u64, busy_ns: u64) {
-        if self.readings.len() < READINGS_MAX {
-            self.readings.push((now_ns, busy_ns));
+        if self.readings.len() >= READINGS_MAX {
+            let mut is_kept = false;
+            self.readings.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
         }
+        self.readings.push((now_ns, busy_ns));
     }
 
     /// Busy time between two times, interpolated between readings; 0 outside of them.
@@ -236,5 +241,15 @@ mod tests {
         assert_eq!(busy.between(150, 300), 225);
         assert_eq!(busy.between(0, 100), 0);
         assert_eq!(busy.between(350, 9_000), 100);
+    }
+
+    #[test]
+    fn a_run_of_more_readings_than_the_maximum_is_known_to_its_end() {
+        let mut busy = MachineBusy::default();
+        let last = 3 * READINGS_MAX as u64;
+        (0..=last).for_each(|number| busy.add(number * 10, number * 4));
+        assert!(busy.readings.len() <= READINGS_MAX);
+        assert_eq!(busy.between(0, last * 10), last * 4);
+        assert_eq!(busy.between(last * 5, last * 10), last * 2);
     }
 }

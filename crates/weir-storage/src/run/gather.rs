@@ -303,6 +303,24 @@ mod tests {
         assert!(report.waiting.is_some_and(|waiting| waiting.operations == 2));
     }
 
+    #[test]
+    fn a_thread_that_ended_in_its_ramp_adds_neither_operations_nor_time() {
+        let machine = MachineBusy::default();
+        let mut ramped = job_thread(7, 0, 0, false);
+        ramped.recorder = Recorder::new(empty_meter(&job(), None, DeviceClock::Observed), None, true, false);
+        ramped.recorder.open_ramp(1_000_000_000, 0, ThreadUsage::default());
+        ramped.recorder.close(1_500_000_000, 10, ThreadUsage::default());
+        let job_threads = vec![ramped, job_thread(8, 2_000_000_000, 4_000_000_000, false)];
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, None));
+        let waiting = report.waiting.expect("the engine is asynchronous");
+        assert_eq!((report.elapsed_ns, waiting.elapsed_ns), (2_000_000_000, 2_000_000_000));
+        assert_eq!(waiting.operations, 1);
+        let rows: Vec<_> = report.intervals.iter().map(|row| (row.start_ns, row.operations)).collect();
+        assert_eq!(rows, [(0, 1), (1_000_000_000, 0)]);
+        let note = "a: 1 of 2 threads ended inside the ramp";
+        assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+    }
+
     fn request(thread: u32, issued_ns: u64, completed_ns: u64) -> CapturedOperation {
         CapturedOperation {
             issued_ns,

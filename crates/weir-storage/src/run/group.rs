@@ -91,7 +91,8 @@ pub(super) fn run(
             handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         Ok(handles.into_iter().map(join).collect())
-    })?;
+    });
+    let brought = brought.inspect_err(|_| remove(&ledgers))?;
     // The measurements are kept, whatever happened to the trace.
     let (captured, untold) = match watch.tracing.take().map(Tracing::finish) {
         None => (None, None),
@@ -120,11 +121,18 @@ impl Drop for Dismissal<'_> {
 
 /// Created before any block is written.
 fn ledgers(jobs: &[StorageJob], used_bytes: &[u64], run: u64) -> Result<Vec<Option<Ledger>>, RunError> {
-    let ledger = |(job, used_bytes): (&StorageJob, &u64)| {
+    let mut ledgers = Vec::with_capacity(jobs.len());
+    for (job, used_bytes) in jobs.iter().zip(used_bytes) {
         let path = job.ledger.as_ref();
-        path.map(|path| Ledger::create(Path::new(path), job, *used_bytes, run)).transpose()
-    };
-    jobs.iter().zip(used_bytes).map(ledger).collect::<Result<_, _>>().map_err(RunError::Ledger)
+        let ledger = path.map(|path| Ledger::create(Path::new(path), job, *used_bytes, run)).transpose();
+        ledgers.push(ledger.inspect_err(|_| remove(&ledgers)).map_err(RunError::Ledger)?);
+    }
+    Ok(ledgers)
+}
+
+/// No thread began: a ledger without a write would only be in the way of the next run.
+fn remove(ledgers: &[Option<Ledger>]) {
+    ledgers.iter().flatten().for_each(Ledger::remove);
 }
 
 fn members<'a>(
@@ -227,10 +235,13 @@ impl<'a> Watch<'a> {
 
     /// Traces the requests of the threads whose operations are compared with the trace.
     fn start_tracing(&mut self) -> Result<(), RunError> {
-        let Some(job) = self.jobs.iter().find(|job| is_traced(job)) else { return Ok(()) };
+        if !self.jobs.iter().any(is_traced) {
+            return Ok(());
+        }
+        let jobs = self.jobs.iter().filter(|job| is_traced(job));
         let traced = self.members.iter().filter(|member| is_traced(member.job));
         let threads = traced.filter_map(|member| self.numbers[member.index]).collect();
-        self.tracing = Some(Tracing::start(job, threads).map_err(RunError::Capture)?);
+        self.tracing = Some(Tracing::start(jobs, threads).map_err(RunError::Capture)?);
         Ok(())
     }
 

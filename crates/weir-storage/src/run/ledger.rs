@@ -23,7 +23,7 @@
 
 use std::{
     collections::VecDeque,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
@@ -216,9 +216,19 @@ impl Ledger {
             }
             file => file.map_err(failed("make it"))?,
         };
-        file.set_len(header.bytes()).map_err(failed("make it as long as it must be"))?;
-        file.write_all_at(&header.encode(), 0).map_err(failed("write it"))?;
-        Ok(Self { path: path.to_owned(), file: Arc::new(file), header })
+        let made = Self { path: path.to_owned(), file: Arc::new(file), header };
+        let length = made.file.set_len(header.bytes()).map_err(failed("make it as long as it must be"));
+        let written =
+            length.and_then(|()| made.file.write_all_at(&header.encode(), 0).map_err(failed("write it")));
+        // A part of a ledger would be in the way of the next run.
+        written.inspect_err(|_| made.remove())?;
+        Ok(made)
+    }
+
+    /// Removes the file of a ledger in which no write was entered.
+    pub(super) fn remove(&self) {
+        // If it stays, the next run names it.
+        let _ = fs::remove_file(&self.path);
     }
 
     /// Reads the ledger of an earlier run of this job.
@@ -340,8 +350,6 @@ struct Unsynced {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// A temporary path, removed at the end.

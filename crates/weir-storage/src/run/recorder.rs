@@ -12,7 +12,7 @@ use weir_sys::usage::ThreadUsage;
 
 use crate::{
     engine::OperationKind,
-    measure::{Measured, Meter},
+    measure::{Measured, Meter, whole_intervals},
     output::log::{Logged, OperationLog},
     wait::InFlight,
 };
@@ -72,15 +72,28 @@ impl Side {
         self.intervals[index].1 += bytes;
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Adds another one. `first`: the interval in which each of the two windows opened, this one first.
+    fn merge(&mut self, other: &Self, first: [usize; 2]) {
         self.operations += other.operations;
         self.bytes += other.bytes;
         // All histograms have the same bounds, so adding cannot fail.
         let _ = self.submission.add(&other.submission);
         let _ = self.completion.add(&other.completion);
         let _ = self.total.add(&other.total);
-        self.intervals.resize(self.intervals.len().max(other.intervals.len()), (0, 0));
-        for (into, from) in self.intervals.iter_mut().zip(&other.intervals) {
+        let [own_first, others_first] = first;
+        if own_first > 0 {
+            let own = std::mem::take(&mut self.intervals);
+            self.add_intervals(&own, own_first);
+        }
+        self.add_intervals(&other.intervals, others_first);
+    }
+
+    /// Adds intervals from this number on, up to the maximum.
+    fn add_intervals(&mut self, intervals: &[(u64, u64)], first: usize) {
+        let first = first.min(INTERVALS_MAX);
+        let end = (first + intervals.len()).min(INTERVALS_MAX);
+        self.intervals.resize(self.intervals.len().max(end), (0, 0));
+        for (into, from) in self.intervals[first..].iter_mut().zip(intervals) {
             *into = (into.0 + from.0, into.1 + from.1);
         }
     }
@@ -400,8 +413,9 @@ impl Recorder {
 
     /// Adds the notes of another thread, without its journal.
     pub(super) fn merge(&mut self, other: &Self) {
-        self.reads.merge(&other.reads);
-        self.writes.merge(&other.writes);
+        let first = self.first_intervals(other);
+        self.reads.merge(&other.reads, first);
+        self.writes.merge(&other.writes, first);
         add_counts(&mut self.in_flight, &other.in_flight);
         add_counts(&mut self.submitted_at_once, &other.submitted_at_once);
         add_counts(&mut self.completed_at_once, &other.completed_at_once);
@@ -421,6 +435,13 @@ impl Recorder {
             (Some(own_ns), Some(other_ns)) => Some(own_ns.min(other_ns)),
             (own, other) => own.or(other),
         };
+    }
+
+    /// The interval in which this window opened and that of another one, from the start of the earlier one on.
+    fn first_intervals(&self, other: &Self) -> [usize; 2] {
+        let Some((own_ns, others_ns)) = self.opened_ns.zip(other.opened_ns) else { return [0; 2] };
+        [(others_ns, own_ns), (own_ns, others_ns)]
+            .map(|(from_ns, to_ns)| whole_intervals(from_ns, to_ns, self.interval_ns))
     }
 }
 
@@ -617,6 +638,43 @@ mod tests {
     }
 
     #[test]
+    fn rates_of_windows_that_opened_apart_are_added_where_they_were() {
+        let window = |opened_ns: u64| {
+            let mut recorder = recorder(true, false);
+            recorder.open(opened_ns, 0, ThreadUsage::default());
+            for half_seconds in [1, 3] {
+                let noticed_ns = opened_ns + half_seconds * 500_000_000;
+                recorder.succeeded(&flight(OperationKind::Read), &Measured { noticed_ns, ..measured() });
+            }
+            recorder.close(opened_ns + 2_000_000_000, 0, ThreadUsage::default());
+            recorder
+        };
+        for [first_ns, second_ns] in [[20_000, 3_000_020_000], [3_000_020_000, 20_000]] {
+            let mut sum = window(first_ns);
+            sum.merge(&window(second_ns));
+            let elapsed_ns = sum.closed_ns - sum.opened_ns.expect("both were opened");
+            assert_eq!(elapsed_ns, 5_000_000_000);
+            // The third second has no operation of either.
+            let spread = sum.reads.report(elapsed_ns, 1_000_000_000).iops_spread;
+            assert_eq!((spread.count, spread.min, spread.max), (5, 0.0, 1.0));
+            let (waiting, intervals) = sum.meter.finish(sum.closed_ns);
+            assert_eq!(waiting.elapsed_ns, elapsed_ns);
+            assert_eq!(intervals.iter().map(|row| row.operations).collect::<Vec<_>>(), [1, 1, 0, 1, 1]);
+        }
+    }
+
+    #[test]
+    fn rates_of_windows_far_apart_are_no_more_than_the_maximum() {
+        let (mut side, mut other) = (Side::new(), Side::new());
+        side.count(0, 512);
+        other.count(0, 512);
+        side.merge(&other, [0, usize::MAX]);
+        assert_eq!((side.operations, side.intervals[0], side.intervals.len()), (2, (1, 512), INTERVALS_MAX));
+        other.merge(&Side::new(), [usize::MAX, 0]);
+        assert_eq!((other.operations, other.intervals.len()), (1, INTERVALS_MAX));
+    }
+
+    #[test]
     fn the_journal_ends_at_its_maximum() {
         let mut journal = Vec::new();
         for _ in 0..JOURNAL_MAX + 3 {
@@ -637,7 +695,7 @@ mod tests {
         assert_eq!((report.bandwidth_spread.max, report.bandwidth_spread.stddev), (2048.0, 1024.0));
         let mut other = Side::new();
         other.count(1, 512);
-        other.merge(&side);
+        other.merge(&side, [0; 2]);
         let report = other.report(3_000_000_000, 1_000_000_000);
         assert_eq!((report.iops_spread.min, report.iops_spread.count), (1.0, 3));
         assert_eq!(side.report(900_000_000, 1_000_000_000).iops_spread, RateSpread::default());

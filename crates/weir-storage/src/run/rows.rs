@@ -106,6 +106,13 @@ fn total(
     if !jobs.iter().all(|job| job.engine.is_asynchronous()) {
         report.waiting = None;
     }
+    if jobs.iter().any(|other| other.interval_ns != job.interval_ns) {
+        // Intervals of different lengths do not add up.
+        report.intervals.clear();
+        for direction in [&mut report.reads, &mut report.writes] {
+            (direction.iops_spread, direction.bandwidth_spread) = Default::default();
+        }
+    }
     for part in reports {
         report.verified_blocks += part.verified_blocks;
         report.verify_failures += part.verify_failures;
@@ -118,7 +125,31 @@ fn total(
 
 #[cfg(test)]
 mod tests {
+    use weir_record::storage::DeviceClock;
+    use weir_sys::usage::ThreadUsage;
+
     use super::*;
+    use crate::run::gather::empty_meter;
+
+    #[test]
+    fn intervals_of_one_length_are_added_up_and_others_are_left_out() {
+        let total = |lengths_ns: [u64; 2]| {
+            let jobs = lengths_ns.map(|interval_ns| StorageJob { interval_ns, ..StorageJob::default() });
+            let mut rows = Rows::new(&jobs);
+            for (place, job) in jobs.iter().enumerate() {
+                let meter = empty_meter(job, None, DeviceClock::Observed);
+                let mut recorder = Recorder::new(meter, None, true, false);
+                recorder.open(0, 0, ThreadUsage::default());
+                recorder.close(2_000_000_000, 0, ThreadUsage::default());
+                rows.add(place, &recorder, &StorageCpu::default());
+            }
+            let reports = [StorageJobReport::default(), StorageJobReport::default()];
+            let rows = rows.finish(&jobs, &reports, &MachineBusy::default());
+            rows.iter().map(|row| (row.report.elapsed_ns, row.report.intervals.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(total([1_000_000_000; 2]), [(2_000_000_000, 2)]);
+        assert_eq!(total([1_000_000_000, 500_000_000]), [(2_000_000_000, 0)]);
+    }
 
     fn planned(asks: &[bool]) -> Vec<(usize, usize, bool)> {
         let job = |&group_reporting| StorageJob { group_reporting, ..StorageJob::default() };

@@ -445,6 +445,32 @@ fn without_a_ledger_what_carries_a_stamp_must_be_whole() {
 }
 
 #[test]
+fn a_run_that_cannot_begin_leaves_no_ledger() {
+    let folder = Folder::new("ledger-unused");
+    let [write, _] = kept(&folder);
+    let pinned = StorageJob { cpus: vec![100_000], ..write.clone() };
+    assert!(matches!(quietly(&[pinned]), Err(RunError::Pin { .. })));
+    assert!(!folder.0.join("ledger").exists(), "nothing was written");
+    let nowhere = Some("/nowhere/ledger".to_owned());
+    let file = folder.0.join("other").to_string_lossy().into_owned();
+    let other = StorageJob { name: "other".to_owned(), file, ledger: nowhere, ..write.clone() };
+    assert!(matches!(quietly(&[write.clone(), other]), Err(RunError::Ledger(_))));
+    assert!(!folder.0.join("ledger").exists(), "nothing was written beside a job without its ledger");
+    assert!(!quietly(&[write]).expect("the name is free").jobs[0].failed);
+    assert!(folder.0.join("ledger").exists());
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = Folder::new("pipe");
+    let job = StorageJob { verify_only: true, file_given: true, ..folder.job("pipe") };
+    rustix::fs::mknodat(rustix::fs::CWD, &job.file, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a pipe can be made");
+    let error = quietly(&[job]).expect_err("it is no file").to_string();
+    assert!(error.contains("neither a regular file nor a block device"), "{error}");
+}
+
+#[test]
 fn a_ledger_that_cannot_be_written_ends_the_run_that_would_be_unknown() {
     let folder = Folder::new("ledger-nowhere");
     let [write, _] = kept(&folder);

@@ -13,7 +13,7 @@ use std::{
 
 use weir_record::storage::StorageJob;
 
-use crate::capture::{Capture, CaptureCounts, CaptureError, CapturedOperation, device_of};
+use crate::capture::{Capture, CaptureCounts, CaptureError, CapturedOperation, DeviceNumber, device_of};
 
 /// Name of the reading thread. It belongs to no job.
 pub(super) const THREAD_NAME: &str = "weir-trace";
@@ -64,10 +64,14 @@ impl Captured {
 }
 
 impl Tracing {
-    /// Starts tracing the disk under a job's file, for requests of these threads. Nothing is kept before the window
-    /// opens.
-    pub(super) fn start(job: &StorageJob, threads: HashSet<u32>) -> Result<Self, CaptureError> {
-        let mut capture = Capture::start(Some(device_of(Path::new(&job.file))?))?;
+    /// Starts tracing the disks under the files of jobs, for requests of these threads. Nothing is kept before the
+    /// window opens.
+    pub(super) fn start<'a>(
+        jobs: impl Iterator<Item = &'a StorageJob>,
+        threads: HashSet<u32>,
+    ) -> Result<Self, CaptureError> {
+        let disks = jobs.map(|job| device_of(Path::new(&job.file))).collect::<Result<Vec<_>, _>>()?;
+        let mut capture = Capture::start(only(&disks))?;
         let (stop, opens_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(u64::MAX)));
         let (is_over, window_ns) = (Arc::clone(&stop), Arc::clone(&opens_ns));
         let take = move || {
@@ -118,6 +122,12 @@ impl Tracing {
     }
 }
 
+/// The disk of all jobs. If they are on several disks, all disks of the machine are traced.
+fn only(disks: &[DeviceNumber]) -> Option<DeviceNumber> {
+    let (first, others) = disks.split_first()?;
+    others.iter().all(|disk| disk == first).then_some(*first)
+}
+
 impl Drop for Tracing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -131,7 +141,7 @@ impl Drop for Tracing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{capture::DeviceNumber, predict::Direction};
+    use crate::predict::Direction;
 
     fn operation(issued_ns: u64, completed_ns: u64) -> CapturedOperation {
         CapturedOperation {
@@ -168,6 +178,13 @@ mod tests {
         }
         // Requests in flight when the window opened count in it.
         assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![90, 110], None));
+    }
+
+    #[test]
+    fn one_disk_is_traced_alone_and_several_are_traced_with_all() {
+        let [one, other] = [0, 16].map(|minor| DeviceNumber { major: 254, minor });
+        assert_eq!((only(&[one]), only(&[one, one])), (Some(one), Some(one)));
+        assert_eq!((only(&[one, other]), only(&[])), (None, None));
     }
 
     #[test]
