@@ -144,7 +144,7 @@ pub(crate) fn skew(text: &str) -> Result<Skew, String> {
 }
 
 /// The lengths of a job in the form of a job file: key and value.
-pub(crate) fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
+pub fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
     let shown = |bytes: u32| shown_bytes(u64::from(bytes));
     match &job.block_sizes {
         BlockSizes::Same => ("bs", shown(job.block_bytes)),

@@ -8,7 +8,7 @@ use weir_record::{
     },
 };
 use weir_report::{Language, localized, pad_start};
-use weir_storage::job::units::shown_bytes;
+use weir_storage::job::units::{shown_bytes, shown_sizes};
 
 use crate::load_text::{latency, row};
 
@@ -164,7 +164,7 @@ fn workload(job: &StorageJob, language: Language) -> String {
         ),
     });
     let rate = rate.unwrap_or_default();
-    let (pattern, block, depth) = (job.pattern, shown_bytes(u64::from(job.block_bytes)), job.depth);
+    let (pattern, (_, block), depth) = (job.pattern, shown_sizes(job), job.depth);
     localized!(
         language,
         "{pattern}{mix} of {block}, {threads}{depth} in flight{rate}",
@@ -446,7 +446,7 @@ fn micros(nanoseconds: f64) -> String {
 mod tests {
     use weir_record::{
         latency::empty_histogram,
-        storage::{StorageCpu, WaitingInterval},
+        storage::{BlockSizes, StorageCpu, WaitingInterval},
     };
 
     use super::*;
@@ -525,6 +525,16 @@ mod tests {
             assert!(text.lines().any(|shown| shown == line), "{line:?} is not in:\n{text}");
         }
         assert!(!text.contains("writes ") && !text.contains("FAILED"), "{text}");
+    }
+
+    #[test]
+    fn a_job_of_several_lengths_says_all_of_them() {
+        let mut report = report();
+        let job = report.jobs[0].job.as_mut().expect("it was asked");
+        (job.block_bytes, job.block_sizes) =
+            (65_536, BlockSizes::ByDirection { reads: 4_096, writes: 65_536 });
+        let text = table(&report, 100, Language::English);
+        assert!(text.contains("randread of 4k,64k, 1 in flight"), "{text}");
     }
 
     #[test]
