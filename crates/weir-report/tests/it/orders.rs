@@ -212,7 +212,9 @@ fn a_limit_that_is_open_or_missed_says_so() {
     };
     let open = of(&mut result, Outcome::Open);
     assert!(
-        open.starts_with("epoll: it stays open whether mesh, the least costly of 5, adds at most 0.5×"),
+        open.starts_with(
+            "epoll: the data do not decide whether mesh, the least costly of 5, adds at most 0.5×"
+        ),
         "{open}"
     );
     let missed = of(&mut result, Outcome::Missed);
@@ -225,7 +227,7 @@ fn a_limit_that_is_open_or_missed_says_so() {
         .rows
         .retain(|row| row.question != Question::AddedShare(0) || row.cell_id != cell_id("paced"));
     let without = of(&mut result, Outcome::Open);
-    assert!(without.contains("[0.36, 0.44]; paced –; flood 0.10×"), "{without}");
+    assert!(without.contains("[0.36, 0.44]; paced not known; flood 0.10×"), "{without}");
 }
 
 #[test]
