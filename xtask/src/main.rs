@@ -5,8 +5,9 @@
 //!
 //! It uses of the workspace only random numbers, Student's t, the text of recordings and the bound start of child
 //! processes, so that it builds in seconds and can judge a tree that does not build. Some commands write files of the
-//! tree: `record` and `record-commands` recordings, and `coverage` the pages about them.
+//! tree: `record` and `record-commands` recordings, `coverage` the pages about them, and `pictures` those of documents.
 
+mod chromium;
 mod ci;
 mod compare_figures;
 mod coverage;
@@ -14,6 +15,7 @@ mod cross_check;
 mod failures;
 mod hog;
 mod interop;
+mod pictures;
 mod record;
 mod record_commands;
 mod site;
@@ -51,6 +53,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND [OPTIONS]
   site  the documentation as a site with search, by mdBook, which its user installs; every link of it is followed
         --results FOLDER: a gallery of the stored runs in it  --out FOLDER [default: target/site]  --mdbook PROGRAM
         --weir PROGRAM [default: the release build of the tree]
+  pictures  takes the pictures of docs/images from pages of results, by a headless Chromium
+        --results FOLDER: folders of runs that begin with quick (two), tps and gateway; without it they are measured,
+        which takes about half an hour  --only NAME,NAME  --out FOLDER [default: docs/images]
+        --weir PROGRAM [default: the release build of the tree]
   compare-figures  what `weir compare` says of a program that only computes, beside itself and beside a share more work,
         and what hyperfine says of the same, where it is installed: a table
         --alike N [default: 3]  --planted N [default: 3]  --percent P [default: 3]  --cpu MS,MS [default: 50,5]
@@ -75,6 +81,7 @@ fn main() -> ExitCode {
         ["compare-figures", options @ ..] => compare_figures::run(&workspace_root(), options),
         ["work", turns @ ..] => work::run(turns),
         ["site", options @ ..] => site::run(&workspace_root(), options),
+        ["pictures", options @ ..] => pictures::run(&workspace_root(), options),
         ["coverage"] => exit_code(coverage::run(&workspace_root())),
         ["cross-check", options @ ..] => cross_check::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {

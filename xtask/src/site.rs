@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
-mod gallery;
+pub mod gallery;
 mod links;
 mod summary;
 
@@ -44,6 +44,7 @@ use-default-preprocessors = false
 
 [output.html]
 default-theme = "light"
+no-section-label = true
 preferred-dark-theme = "navy"
 
 [output.html.print]

@@ -62,6 +62,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = files.iter().flat_map(|file| check_file(file, &paths)).collect();
     findings.extend(layers::check_code_map(files));
     findings.extend(module_order::check(files));
+    findings.extend(links::check_anchors(files));
     findings.sort();
     findings
 }

@@ -2,13 +2,13 @@
 //! text out.
 
 use maud::{Markup, html};
-use weir_report::{ChartPage, Theme, document};
+use weir_report::{ChartPage, Theme, document, picture_script};
 
 use crate::{
     choice::Entry,
     folder::Found,
     forms,
-    pages::{above, shown},
+    pages::{self, above, shown},
     query::encoded,
     reader::{Reader, address},
     words,
@@ -76,6 +76,7 @@ pub(crate) fn charts(reader: &Reader, of: &Charts<'_>) -> String {
             div.embed { @for page in ChartPage::ALL { (embedded(reader, page, of, &query)) } }
         }
         script src="/copy.js" {}
+        (picture_script(reader.language, pages::PICTURE_SCRIPT_PATH))
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::CHARTS)), &body)
 }
@@ -126,9 +127,8 @@ fn embedded(reader: &Reader, page: ChartPage, of: &Charts<'_>, query: &[(&str, &
                     (reader.say(words::COPY))
                 }
                 @if is_drawn {
-                    a href=(reader.href(&format!("{path}.svg"), query)) download=(format!("{}.svg", page.path())) {
-                        "SVG"
-                    }
+                    a href=(reader.href(&format!("{path}.svg"), query)) download=(format!("{}.svg", page.path()))
+                        data-title=(title) { "SVG" }
                 }
             }
         }

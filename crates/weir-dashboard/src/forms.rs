@@ -283,6 +283,6 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
     };
     html! {
         p { (of.name) ": " (text) " " @if *is_stored { a href=(href) { (of.folder.to_string_lossy()) } } }
-        @if !is_stored && !said.is_empty() { pre { code { (said) } } }
+        @if !is_stored && !said.is_empty() { pre tabindex="0" { code { (said) } } }
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
             @if let Some(panel) = &list.panel { (forms::panel(reader, panel)) }
             @if list.newest.is_empty() {
                 p { (reader.say(words::NO_STUDIES)) }
-                pre.command { code { (first_command(reader)) } }
+                pre.command tabindex="0" { code { (first_command(reader)) } }
             } @else {
                 @if list.newest.len() > 1 || list.choice.is_narrow() { (narrow(reader, list)) }
                 @if list.listed == 0 { p { (nothing_matches(reader, &list.choice.find)) } }

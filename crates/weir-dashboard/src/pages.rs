@@ -13,6 +13,9 @@ use crate::{
     words,
 };
 
+/// Where the script that saves charts is.
+pub(crate) const PICTURE_SCRIPT_PATH: &str = "/picture.js";
+
 /// Where a study's report is.
 pub(crate) fn study_href(reader: &Reader, found: &Found) -> String {
     reader.href(&format!("/study/{}", encoded(found.name.as_encoded_bytes())), &[])

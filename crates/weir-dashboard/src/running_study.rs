@@ -34,7 +34,7 @@ impl Scene {
         };
         match self {
             // The list has the command that begins one, with the folder in use.
-            Self::Nothing => html! { p { (language.choose(words::NOTHING_RUNS)) } },
+            Self::Nothing => html! { h1 { (language.choose(words::NOTHING_RUNS)) } },
             Self::Running { name, followed } => html! {
                 p.study { (report(name)) }
                 h1 { (localized(&followed.plan.spec.title, language)) }
@@ -42,9 +42,9 @@ impl Scene {
             },
             Self::Unreadable { name, problem } => html! {
                 p.study { bdi { (shown(name)) } }
-                p { (problem.localized(language)) }
+                h1 { (problem.localized(language)) }
             },
-            Self::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
+            Self::Ended { name } => html! { h1 { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
         }
     }
 }
@@ -73,7 +73,7 @@ fn running(language: Language, of: &Followed) -> Markup {
     let length = language.duration(whole_units(of.left_ns));
     let left = localized!(language, "about {length} left", "약 {length} 남음", "约剩 {length}");
     html! {
-        p { progress max=(blocks) value=(done) {} }
+        p { progress max=(blocks) value=(done) aria-label=(progress) {} }
         p.facts {
             span { (progress) }
             @if repeat > 0 { span { (again) } }

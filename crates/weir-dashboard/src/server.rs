@@ -39,7 +39,8 @@ use weir_lab::{
 };
 use weir_proto::exposition;
 use weir_report::{
-    ChartPage, Theme, chart_page_in, chart_svg, has_chart, html_of_run_below, run_pair, run_pool,
+    ChartPage, PICTURE_SCRIPT, Theme, chart_page_in, chart_svg, has_chart, html_of_run_below, run_pair,
+    run_pool,
 };
 
 use crate::{
@@ -97,10 +98,11 @@ const CHARTED: &str = "tps";
 
 /// Content policy of a chart, wherever it is framed: styles from within.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// Content policy of other pages, which no page may frame: they may frame charts, send forms here, and receive events
-/// about the running study by the dashboard's own script.
+/// Content policy of other pages, which no page may frame: they may frame charts, send forms here, receive events about
+/// the running study by the dashboard's own script, and draw a chart that they show as an image.
 const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; script-src 'self'; \
-                               connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+                               connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; \
+                               frame-ancestors 'none'";
 
 /// A dashboard that listens.
 pub struct Dashboard {
@@ -323,6 +325,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/live", get(live))
         .route("/live.js", get(|| script(include_str!("live.js"))))
         .route("/copy.js", get(|| script(include_str!("copy.js"))))
+        .route(pages::PICTURE_SCRIPT_PATH, get(|| script(PICTURE_SCRIPT)))
         .route("/live/events", get(events))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz));
@@ -500,7 +503,7 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
         let folder = reader.run_folder(&found.name);
-        Ok(html_of_run_below(&run.result, reader.language, &folder, &above))
+        Ok(html_of_run_below(&run.result, reader.language, &folder, (&above, pages::PICTURE_SCRIPT_PATH)))
     })
     .await
 }

@@ -120,15 +120,15 @@ pub(crate) const TOO_MANY_CONNECTIONS: LocalizedText = [
     "来自您地址的连接过多，都在应答中。请在几秒后重新加载页面。",
 ];
 pub(crate) const BROKEN: LocalizedText = [
-    "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
-    "이 실험을 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "无法显示此实验：保存的内容无效。详情请用 `weir report` 查看。",
+    "This study could not be shown: what is stored of it makes no sense. weir report says more.",
+    "이 실험을 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 weir report로 확인하십시오.",
+    "无法显示此实验：保存的内容无效。详情请用 weir report 查看。",
 ];
 
 pub(crate) const DAMAGED: LocalizedText = [
-    "The store is damaged, or is no store of a study. `weir report` says more.",
-    "저장 파일이 손상되었거나 실험의 저장 파일이 아닙니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "存储文件已损坏，或不是实验的存储文件。详情请用 `weir report` 查看。",
+    "The store is damaged, or is no store of a study. weir report says more.",
+    "저장 파일이 손상되었거나 실험의 저장 파일이 아닙니다. 자세한 내용은 weir report로 확인하십시오.",
+    "存储文件已损坏，或不是实验的存储文件。详情请用 weir report 查看。",
 ];
 pub(crate) const NO_ACCESS: LocalizedText = [
     "The store may not be read by the user that the dashboard runs as.",
@@ -316,9 +316,9 @@ pub(crate) const NO_FIGURES: LocalizedText = [
 pub(crate) const THREADS: LocalizedText =
     ["Threads, hand-off and sessions", "스레드, 전달, 세션", "线程、移交与会话"];
 pub(crate) const NO_SERVERS: LocalizedText = [
-    "No `weir serve` of the dashboard's user runs here at the moment.",
-    "지금 이 대시보드를 실행한 사용자의 `weir serve` 서버가 없습니다.",
-    "目前没有由仪表板用户运行的 `weir serve`。",
+    "No weir serve of the dashboard's user runs here at the moment.",
+    "지금 이 대시보드를 실행한 사용자의 weir serve 서버가 없습니다.",
+    "目前没有由仪表板用户运行的 weir serve。",
 ];
 pub(crate) const OBSERVE: LocalizedText = ["Observe", "관찰하기", "观测"];
 pub(crate) const OBSERVATIONS: LocalizedText = ["Observations", "관찰", "观测"];
@@ -353,9 +353,9 @@ pub(crate) const NO_SUCH_PROCESS: LocalizedText = [
 ];
 pub(crate) const RECORDED: LocalizedText = ["Recorded", "기록된 관찰", "已记录的观测"];
 pub(crate) const NO_RECORDS: LocalizedText = [
-    "No record is in the folder given with --records. `weir observe --record FILE.json` writes one.",
-    "--records로 지정한 폴더에 관찰 기록이 없습니다. `weir observe --record FILE.json`으로 기록하십시오.",
-    "--records 所指定的文件夹中没有观测记录。可用 `weir observe --record FILE.json` 生成。",
+    "No record is in the folder given with --records. weir observe --record FILE.json writes one.",
+    "--records로 지정한 폴더에 관찰 기록이 없습니다. weir observe --record FILE.json으로 기록하십시오.",
+    "--records 所指定的文件夹中没有观测记录。可用 weir observe --record FILE.json 生成。",
 ];
 pub(crate) const NO_SUCH_RECORD: LocalizedText = [
     "No record of this name is listed here.",
@@ -363,9 +363,9 @@ pub(crate) const NO_SUCH_RECORD: LocalizedText = [
     "列表中没有这个名称的观测记录。",
 ];
 pub(crate) const NO_RECORD: LocalizedText = [
-    "This file is no record of weir observe, or one of a later version. `weir report` says more.",
-    "weir observe의 기록이 아니거나 더 새로운 버전의 기록입니다. 자세한 내용은 `weir report`로 확인하십시오.",
-    "此文件不是 weir observe 的记录，或由更新的版本写入。详情请用 `weir report` 查看。",
+    "This file is no record of weir observe, or one of a later version. weir report says more.",
+    "weir observe의 기록이 아니거나 더 새로운 버전의 기록입니다. 자세한 내용은 weir report로 확인하십시오.",
+    "此文件不是 weir observe 的记录，或由更新的版本写入。详情请用 weir report 查看。",
 ];
 pub(crate) const NO_ACCESS_RECORD: LocalizedText = [
     "The record is gone, or may not be read by the user that the dashboard runs as.",

@@ -143,21 +143,23 @@ fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
         ),
         Outcome::Open => localized!(
             view.language,
-            "{group}it stays open whether {arm}, the least costly of {arms}, adds at most {limit}× of what {reference} adds \
-             to the {noun} of {baseline} in every cell: {cells}.",
+            "{group}the data do not decide whether {arm}, the least costly of {arms}, adds at most {limit}× of what \
+             {reference} adds to the {noun} of {baseline} in every cell: {cells}.",
             "{group}대상 {arms}개 중 추가 비용이 가장 적은 {arm}: 모든 조건에서 {reference} 추가 비용의 {limit}배 이하인지 판정할 수 없습니다({baseline} 대비 추가 {noun}: {cells}).",
             "{group}{arms} 个方案中增加最少的是 {arm}：是否在所有条件下都不超过 {reference} 所增加的 {limit} 倍，无法判定（相对 {baseline} 增加的{noun}：{cells}）。",
         ),
     })
 }
 
-/// `one order in flight 0.43× [0.40, 0.47]`; a dash, if the reference's cost cannot be distinguished from zero.
+/// `one order in flight 0.43× [0.40, 0.47]`; not known, if the reference's cost cannot be distinguished from zero.
 fn of_cell(view: &View<'_>, found: &Costs<'_>, cell: &str, label: &str) -> Option<String> {
     let (metric, least) = (*found.asked.metrics.first()?, &found.least?.arm);
     found.cost(cell, &found.asked.reference, metric).and(found.cost(cell, least, metric))?;
     let share = found.share(cell, least);
     let share = share.and_then(|share| Some(format::ratio_in_prose(share.estimate?, share.interval)));
-    let Some((number, range)) = share else { return Some(format!("{label} –")) };
+    let Some((number, range)) = share else {
+        return Some(localized!(view.language, "{label} not known", "{label} 알 수 없음", "{label} 未知"));
+    };
     Some(localized!(
         view.language,
         "{label} {number}×{range}",

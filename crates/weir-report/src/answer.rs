@@ -6,7 +6,7 @@ use weir_record::{
     spec::CellRole,
 };
 
-use crate::{check_words, sentence, titles, view::View, when, words::Word};
+use crate::{check_words, display, sentence, titles, view::View, when, words::Word};
 
 /// The answer as plain data, for documents that programs read.
 pub(crate) fn in_short(view: &View<'_>) -> StudyAnswer {
@@ -50,6 +50,27 @@ pub(crate) fn facts(view: &View<'_>) -> Vec<String> {
     ]);
     facts.retain(|fact| !fact.is_empty());
     facts
+}
+
+/// Most columns of a line of [`origin`].
+pub(crate) const ORIGIN_COLUMNS_MAX: usize = 96;
+
+/// What a chart that stands alone is of: the study, when it was made, and the machine, in at most two lines.
+pub(crate) fn origin(view: &View<'_>) -> Vec<String> {
+    let machine = &view.result.fingerprint;
+    let study = format!("{} {}", view.word(Word::StudyOf), view.result.spec.name);
+    let unfinished = (!view.result.complete).then(|| unfinished(view).to_owned());
+    let kernel = (!machine.kernel_release.is_empty()).then(|| format!("Linux {}", machine.kernel_release));
+    let model = (!machine.cpu_model.is_empty()).then(|| machine.cpu_model.clone());
+    let first: Vec<String> = [study].into_iter().chain(when::made_where(view)).chain(unfinished).collect();
+    let second: Vec<String> = model.into_iter().chain(kernel).collect();
+    let lines = [first, second].map(|parts| display::plain_name(&parts.join(" · "), ORIGIN_COLUMNS_MAX));
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+/// What a chart of an unfinished study says.
+pub(crate) fn unfinished(view: &View<'_>) -> &'static str {
+    view.language.choose(["unfinished: nothing is decided", "미완료: 판정 없음", "未完成，不作判定"])
 }
 
 /// The cell of the primary comparison; without one, the first cell that was to decide.

@@ -10,6 +10,7 @@ use weir_record::{
 };
 
 use crate::{
+    answer,
     chart::{self, Axis, Levels, Point},
     cited::Sentence,
     display, format,
@@ -176,7 +177,7 @@ pub fn chart_page_in(
             p.study {
                 (view.word(Word::StudyOf)) " " a href=(study_href) target="_top" { (result.spec.name) }
                 @if let Some(made) = when::made_where(view) { " · " bdi { (made) } }
-                @if !result.complete { " · " (unfinished(view)) }
+                @if !result.complete { " · " (answer::unfinished(view)) }
             }
             @if shown.plots.is_empty() { p.hint { (nothing(view)) } }
             div .pair[shown.plots.len() > 1] {
@@ -200,8 +201,8 @@ pub fn chart_page_in(
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 20.0;
 
-/// Most columns of a line of text in an image.
-const COLUMNS_MAX: usize = 96;
+/// Most columns of a title in an image.
+const COLUMNS_MAX: usize = answer::ORIGIN_COLUMNS_MAX;
 
 /// The charts of a page as one SVG image that stands alone, with the study, its date and its machine; `None` if there
 /// is nothing to draw. Without a theme its colours follow the reader's choice.
@@ -219,7 +220,7 @@ pub fn chart_svg(
     let mut height = MARGIN;
     let name = page.title(language);
     let heading = line("strong", name, &mut height);
-    let lines: Vec<Markup> = origin(view).iter().map(|it| line("faint", it, &mut height)).collect();
+    let lines: Vec<Markup> = answer::origin(view).iter().map(|it| line("faint", it, &mut height)).collect();
     let mut drawn = Vec::new();
     for (caption, of) in &charts {
         height += LINE / 2.0;
@@ -254,19 +255,6 @@ fn line(class: &str, text: &str, height: &mut f64) -> Markup {
     html! { text class=(class) x=(MARGIN) y=(*height) { (text) } }
 }
 
-/// The study, when it was made, and the machine, in lines.
-fn origin(view: &View<'_>) -> Vec<String> {
-    let machine = &view.result.fingerprint;
-    let study = format!("{} {}", view.word(Word::StudyOf), view.result.spec.name);
-    let unfinished = (!view.result.complete).then(|| unfinished(view).to_owned());
-    let kernel = (!machine.kernel_release.is_empty()).then(|| format!("Linux {}", machine.kernel_release));
-    let model = (!machine.cpu_model.is_empty()).then(|| machine.cpu_model.clone());
-    let first: Vec<String> = [study].into_iter().chain(when::made_where(view)).chain(unfinished).collect();
-    let second: Vec<String> = model.into_iter().chain(kernel).collect();
-    let lines = [first, second].map(|parts| display::plain_name(&parts.join(" · "), COLUMNS_MAX));
-    lines.into_iter().filter(|line| !line.is_empty()).collect()
-}
-
 /// The charts of a page with their titles.
 fn levels<'v>(view: &View<'v>, page: ChartPage) -> Vec<(String, Levels<'v>)> {
     if page == ChartPage::SystemCalls {
@@ -277,10 +265,6 @@ fn levels<'v>(view: &View<'v>, page: ChartPage) -> Vec<(String, Levels<'v>)> {
         quantities(page).iter().filter_map(of)
     };
     view.result.overviews.iter().flat_map(of_map).collect()
-}
-
-fn unfinished(view: &View<'_>) -> &'static str {
-    view.language.choose(["unfinished: nothing is decided", "미완료: 판정 없음", "未完成，不作判定"])
 }
 
 fn nothing(view: &View<'_>) -> &'static str {

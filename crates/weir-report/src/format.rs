@@ -201,6 +201,14 @@ pub(crate) fn quantile(quantile: f64) -> String {
     })
 }
 
+/// A difference with its sign: `+0.031`; what rounds to zero has none.
+pub(crate) fn signed(difference: f64) -> String {
+    finite(difference, |value| match format!("{value:+.3}") {
+        zero if zero == "-0.000" || zero == "+0.000" => "0.000".to_owned(),
+        signed => signed,
+    })
+}
+
 /// A probability: three decimals, `<0.001` below.
 pub(crate) fn probability(p: Option<f64>) -> String {
     match p {
@@ -251,6 +259,7 @@ mod tests {
         assert_eq!(per_message(0.004), "0.004");
         assert_eq!(per_message_in_prose(0.0312), "0.03");
         assert_eq!(per_message_in_prose(0.004), "0.004");
+        assert_eq!([0.0312, -0.5, -0.000_4, 0.000_4].map(signed), ["+0.031", "-0.500", "0.000", "0.000"]);
         assert_eq!(nanos_tick(50_000.0), "50 µs");
         assert_eq!(
             [0.0, 0.2 * 3.0, 5.0, 0.000_2, 20_000.0].map(seconds_tick),

@@ -90,27 +90,32 @@ use weir_record::{
 pub use chart::Listed;
 pub use chart_page::{ChartPage, chart_page, chart_page_in, chart_svg, has_chart};
 pub use display::{columns, keep_together, pad_end, pad_start, pieces, plain_name, shell_word, spaced, wrap};
-pub use html::Theme;
+pub use html::{PICTURE_SCRIPT, Theme, picture_script};
 pub use language::{Language, UnknownLanguage, assert_translations_alike};
 
-/// One self-contained page: no script, no network, light and dark, printable.
+/// One self-contained page: no network, light and dark, printable. Its only script saves charts as PNG.
 pub fn html(result: &StudyResult, language: Language) -> String {
-    page(&view::View::new(result, language), &Markup::default())
+    page(&view::View::new(result, language), (&Markup::default(), None))
 }
 
 /// The same page of a study in a run folder, which it names.
 pub fn html_of_run(result: &StudyResult, language: Language, folder: &Path) -> String {
-    html_of_run_below(result, language, folder, &Markup::default())
+    page(&view::View::new(result, language).in_folder(folder), (&Markup::default(), None))
 }
 
-/// The same page with a header, if it is one of several.
-pub fn html_of_run_below(result: &StudyResult, language: Language, folder: &Path, above: &Markup) -> String {
-    page(&view::View::new(result, language).in_folder(folder), above)
+/// The same page with a header, if it is one of several. The server has [`PICTURE_SCRIPT`] at this address.
+pub fn html_of_run_below(
+    result: &StudyResult,
+    language: Language,
+    folder: &Path,
+    (above, script): (&Markup, &str),
+) -> String {
+    page(&view::View::new(result, language).in_folder(folder), (above, Some(script)))
 }
 
-fn page(view: &view::View<'_>, above: &Markup) -> String {
+fn page(view: &view::View<'_>, around: (&Markup, Option<&str>)) -> String {
     let (shown, empty) = sections::all(view);
-    html::page(view, above, chart::answer(view).as_ref(), (&shown, &empty))
+    html::page(view, around, chart::answer(view).as_ref(), (&shown, &empty))
 }
 
 /// A page about something other than one study, in the style of the report.

@@ -151,12 +151,11 @@ pub(crate) fn brief(view: &View<'_>, metric: Metric) -> String {
 
 /// The effect with its interval on the metric's scale: `0.782 [0.774, 0.790]`, `+0.31 [+0.28, +0.34]`.
 pub(crate) fn effect(comparison: &Effect) -> String {
-    let signed = |value: f64| format!("{value:+.3}");
     match (comparison.scale, comparison.estimate, comparison.interval) {
         (EffectScale::Difference, Some(difference), Some((low, high))) => {
-            format!("{} [{}, {}]", signed(difference), signed(low), signed(high))
+            format!("{} [{}, {}]", format::signed(difference), format::signed(low), format::signed(high))
         }
-        (EffectScale::Difference, Some(difference), None) => signed(difference),
+        (EffectScale::Difference, Some(difference), None) => format::signed(difference),
         (_, estimate, interval) => format::ratio_and_interval(estimate, interval),
     }
 }
@@ -167,7 +166,7 @@ pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: EffectScale, valu
         EffectScale::Ratio => format::ratio(Some(value)),
         EffectScale::Figure => figure(view, metric, value),
         EffectScale::Share => format::percent(value),
-        EffectScale::Difference if metric.row().unit == MetricUnit::Count => format!("{value:+.3}"),
+        EffectScale::Difference if metric.row().unit == MetricUnit::Count => format::signed(value),
         EffectScale::Difference => {
             let sign = if value < 0.0 { "−" } else { "+" };
             format!("{sign}{}", figure(view, metric, value.abs()))

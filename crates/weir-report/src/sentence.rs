@@ -93,7 +93,7 @@ fn one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     Some(
         view.language
             .choose([
-                "It was measured at one offered rate: what comes out at others is not known.",
+                "It was measured at one offered rate; the result at other rates is not known.",
                 "한 가지 요청률에서만 측정했습니다. 다른 요청률에서의 결과는 알 수 없습니다.",
                 "只在一个请求速率下测量，其他请求速率下的结果未知。",
             ])
@@ -361,6 +361,14 @@ fn equivalent(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let margin = format::percent(view.result.spec.equivalence_margin);
+    if change::rounds_to_none(ratio.value) {
+        return localized!(
+            view.language,
+            "{arm} and {baseline} do not differ by {margin} or more in {noun}: the estimate is no difference{range}",
+            "{arm}, {baseline} 두 대상의 {noun} 차이는 {margin} 미만입니다. 추정값으로는 차이가 없습니다{range}",
+            "{arm} 与 {baseline} 的{noun}相差不到 {margin}：估计值显示无差异{range}"
+        );
+    }
     localized!(
         view.language,
         "{arm} and {baseline} do not differ by {margin} or more in {noun}: {arm} has {amount}{range}",
@@ -376,6 +384,16 @@ fn inconclusive(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let cause = cause(view, comparison);
+    if change::rounds_to_none(ratio.value) {
+        return localized!(
+            view.language,
+            "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun}. The estimate is no \
+             difference{range}.",
+            "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. 추정값으로는 차이가 \
+             없습니다{range}.",
+            "{cause}{situation}：无法判定 {arm} 与 {baseline} 的{noun}高低。估计值显示无差异{range}。",
+        );
+    }
     localized!(
         view.language,
         "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun}. {arm} has {amount}{range}.",

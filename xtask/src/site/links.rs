@@ -1,11 +1,8 @@
 //! What a built page links to and loads.
 
-/// The values of `href` and `src` in a page, without what they name inside another page.
+/// The values of `href` and `src` in the tags of a page. Blocks of code show tags too: there `<` is an entity.
 pub fn targets(page: &str) -> Vec<&str> {
-    let attributes = ["href=\"", "src=\""];
-    let of =
-        |attribute: &'static str| page.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
-    attributes.into_iter().flat_map(of).collect()
+    tags(page).flat_map(|tag| ["href", "src"].into_iter().filter_map(|name| attribute(tag, name))).collect()
 }
 
 /// Addresses that a page loads from elsewhere: scripts, styles, images and frames.
@@ -13,11 +10,26 @@ pub fn external_loads(page: &str) -> Vec<&str> {
     let is_external = |target: &&str| {
         target.starts_with("http:") || target.starts_with("https:") || target.starts_with("//")
     };
-    let of_src = page.split("src=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let of_links = page.split("<link").skip(1).filter_map(|rest| rest.split('>').next());
-    let of_links =
-        of_links.filter_map(|tag| tag.split_once("href=\"").and_then(|(_, rest)| rest.split('"').next()));
-    of_src.chain(of_links).filter(is_external).collect()
+    let loaded = |tag| {
+        let linked = if tag_name(tag) == "link" { attribute(tag, "href") } else { None };
+        linked.or_else(|| attribute(tag, "src"))
+    };
+    tags(page).filter_map(loaded).filter(is_external).collect()
+}
+
+/// What is between `<` and `>`.
+fn tags(page: &str) -> impl Iterator<Item = &str> {
+    page.split('<').skip(1).filter_map(|rest| rest.split('>').next())
+}
+
+fn tag_name(tag: &str) -> &str {
+    tag.split_whitespace().next().unwrap_or_default()
+}
+
+/// The value of an attribute of a tag.
+fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
+    let (_, value) = tag.split_once(&format!(" {name}=\""))?;
+    value.split('"').next()
 }
 
 /// The file that a link of a page leads to, from the root of the site; `None` for other sites and the same page.
@@ -65,8 +77,9 @@ mod tests {
     #[test]
     fn what_is_loaded_from_elsewhere_is_named_and_what_is_linked_is_not() {
         let page = r#"<link rel="stylesheet" href="https://fonts.example/a.css"><script src="//cdn/x.js"></script>
-            <a href="https://example.org">see</a><img src="a.png"><link href="b.css">"#;
-        assert_eq!(external_loads(page), ["//cdn/x.js", "https://fonts.example/a.css"]);
+            <a href="https://example.org">see</a><img src="a.png"><link href="b.css">
+            <code>&lt;iframe src="https://shown.example/"&gt;</code>"#;
+        assert_eq!(external_loads(page), ["https://fonts.example/a.css", "//cdn/x.js"]);
         assert_eq!(targets(page).len(), 5);
     }
 }

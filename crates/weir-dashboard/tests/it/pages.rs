@@ -124,8 +124,10 @@ fn a_study_that_an_earlier_version_judged_is_listed_charted_and_judged_again_whe
     }
     let page = dashboard.get("/study/map-1").body;
     let report = weir_report::html(&result, weir_report::Language::English);
-    let body = report.split_once("<main>").expect("a report has a body").1;
-    assert!(page.ends_with(body), "the report is that of the trials");
+    let body = report.split_once("<main>").and_then(|(_, rest)| rest.split_once("</main>"));
+    let (body, _) = body.expect("a report has a body");
+    assert!(page.contains(body), "the report is that of the trials");
+    assert!(page.contains("<script src=\"/picture.js\" ") && !page.contains("use strict"), "{}", told(&page));
     assert!(
         dashboard.get("/thread-chart").body.contains("/study/map-1"),
         "it is finished, and the other is not"
@@ -172,6 +174,7 @@ fn each_chart_is_an_image_too_in_the_colours_that_are_asked_for() {
     let all = dashboard.get("/charts?study=map&theme=dark");
     for part in [
         "href=\"/thread-chart.svg?study=map&amp;theme=dark\" download=\"thread-chart.svg\"",
+        "<script src=\"/picture.js\" data-save=\"Save as PNG\"",
         "thread-chart?study=map&amp;amp;theme=dark&amp;amp;lang=en&quot;",
         "<button class=\"copy\" type=\"button\" hidden data-copies=\"element-thread-chart\"",
         "<code id=\"element-thread-chart\">",
@@ -183,7 +186,11 @@ fn each_chart_is_an_image_too_in_the_colours_that_are_asked_for() {
     assert!(all.header("content-security-policy").contains("script-src 'self'"));
     assert_eq!(all.body.matches("<iframe src").count(), ChartPage::ALL.len());
     assert!(!all.body.contains("<script>") && !all.body.contains("onclick"));
-    assert_eq!(dashboard.get("/copy.js").header("content-type"), "text/javascript; charset=utf-8");
+    for script in ["/copy.js", "/picture.js"] {
+        assert_eq!(dashboard.get(script).header("content-type"), "text/javascript; charset=utf-8");
+    }
+    let policy = all.header("content-security-policy");
+    assert!(policy.contains("img-src data:;"), "a chart is drawn as an image: {policy}");
 }
 
 #[test]

@@ -17,7 +17,13 @@ use weir_record::{
 use weir_report::Language;
 use weir_store::NewStudy;
 
-use crate::fixture::{built_in, comparison, fresh_folder, new_study, start, study_on};
+use crate::{
+    fixture::{built_in, comparison, fresh_folder, new_study, start, study_on},
+    weight::{COMPRESSED_BYTES_MAX, compressed_bytes, unfolded_words},
+};
+
+/// Most words of a page of the study `http` before anything is unfolded: as many as the page of `quick` may have.
+const WORDS_MAX: usize = 1_800;
 
 /// A healthy machine on which all arms cost the same, except those named.
 fn launcher(spec: &StudySpec, costs: &[(&str, f64)]) -> FakeLauncher {
@@ -202,4 +208,19 @@ fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_comp
     assert_eq!((go.name.as_str(), &go.unlock), ("go", &Some(peers_build)));
     assert_eq!((outcome.result.verdict, outcome.result.complete), (Verdict::Better, true));
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
+}
+
+#[test]
+fn the_page_of_http_shows_few_words_and_is_light_on_a_network() {
+    let spec = built_in("http");
+    let mut launcher = launcher(&spec, &[("uring", 18.0)]);
+    let outcome = start("http-page", &spec, &mut launcher).expect("a healthy study runs");
+    assert!(outcome.result.complete && !outcome.result.spec.published.is_empty());
+    for language in Language::ALL {
+        let page = weir_report::html(&outcome.result, language);
+        let bytes = compressed_bytes(&page);
+        assert!(bytes <= COMPRESSED_BYTES_MAX, "{language:?}: {bytes} bytes");
+    }
+    let words = unfolded_words(&weir_report::html(&outcome.result, Language::English));
+    assert!((WORDS_MAX / 4..=WORDS_MAX).contains(&words), "{words} words");
 }

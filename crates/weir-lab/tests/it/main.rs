@@ -16,3 +16,5 @@ mod rungs;
 mod sessions;
 mod storage;
 mod study_file;
+#[path = "../../../weir-report/tests/it/weight.rs"]
+mod weight;

@@ -22,6 +22,8 @@ const HEIGHT: f64 = 340.0;
 const PLOT_Y: (f64, f64) = (306.0, 18.0);
 /// Minimum distance of labels, in per cent: room for one on the narrowest screen.
 const LABEL_STEP: f64 = 14.0;
+/// Where a label begins to be left of its tick, in per cent.
+const END: f64 = 92.0;
 /// Most cells with open curves.
 const OPEN_MAX: usize = 4;
 /// Percentiles that may have a tick.
@@ -75,20 +77,20 @@ fn draw(view: &View<'_>, cell: &str) -> Markup {
     for tick in y.ticks(4.0) {
         canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
     }
+    let shown = |quantile: f64| Some((x.at(nines(quantile).filter(|it| *it <= furthest + 1e-9)?), quantile));
+    let ticks: Vec<(f64, f64)> = TICKS.into_iter().filter_map(shown).collect();
+    // The text of a tick at the end is left of it, where it needs the room of the tick before.
+    let taken = ticks.last().filter(|(at, _)| *at > END).map_or(100.0, |(at, _)| at - 1.5 * LABEL_STEP);
     let mut free = 0.0;
-    for quantile in TICKS {
-        let Some(position) = nines(quantile).filter(|position| *position <= furthest + 1e-9) else {
-            continue;
-        };
-        let at = x.at(position);
+    for (at, quantile) in ticks {
         canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
-        if at < free {
+        if at < free || (at > taken && at <= END) {
             continue;
         }
         free = at + LABEL_STEP;
         let anchor = match at {
             at if at < 5.0 => Anchor::Start,
-            at if at > 92.0 => Anchor::End,
+            at if at > END => Anchor::End,
             _ => Anchor::Middle,
         };
         canvas.text("tick", at, PLOT_Y.0 + 16.0, anchor, &format::quantile(quantile));

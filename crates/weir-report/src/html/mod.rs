@@ -1,10 +1,11 @@
-//! The page: one file without scripts or outside resources. Sections are in `sections.rs`, the targets of sentences
-//! in `cells.rs`, tables of text in `columns.rs`.
+//! The page: one file without outside resources, complete without its only script, which saves charts (`picture.rs`).
+//! Sections are in `sections.rs`, the targets of sentences in `cells.rs`, tables of text in `columns.rs`.
 
 mod cells;
 #[cfg(test)]
 mod colour_contrast;
 mod columns;
+mod picture;
 mod sections;
 
 use std::{borrow::Cow, ffi::OsStr, path::Path};
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub(crate) use columns::columns;
+pub use picture::{PICTURE_SCRIPT, picture_script};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -106,10 +108,10 @@ pub(crate) fn themed_document(
 }
 
 /// The report with the figure of its answer, its sections and the reasons for empty ones; with a header if it is one
-/// page of several.
+/// page of several, and then with the address of its script.
 pub(crate) fn page(
     view: &View<'_>,
-    above: &Markup,
+    (above, script): (&Markup, Option<&str>),
     figure: Option<&Plot>,
     (shown, empty): (&[Section], &[Word]),
 ) -> String {
@@ -143,6 +145,7 @@ pub(crate) fn page(
             (sections::definitions(view))
             (sections::reproduce(view))
         }
+        (picture::of_report(view, script))
     };
     document(view.language, &title(view), &body)
 }

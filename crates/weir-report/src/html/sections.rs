@@ -204,15 +204,15 @@ pub(super) fn reproduce(view: &View<'_>) -> Markup {
     let result = view.result;
     let pretty = |text: serde_json::Result<String>| literal(&text.unwrap_or_else(|error| error.to_string()));
     let body = html! {
-        pre.command { code { (result.reproduce) } }
+        pre.command tabindex="0" { code { (result.reproduce) } }
         p { (view.word(Word::Seed)) " " code { (result.spec.seed) } }
         details {
             summary { (view.word(Word::Specification)) }
-            pre { code { (pretty(serde_json::to_string_pretty(&result.spec))) } }
+            pre tabindex="0" { code { (pretty(serde_json::to_string_pretty(&result.spec))) } }
         }
         details {
             summary { (view.word(Word::MachineFacts)) }
-            pre { code { (pretty(serde_json::to_string_pretty(&result.fingerprint))) } }
+            pre tabindex="0" { code { (pretty(serde_json::to_string_pretty(&result.fingerprint))) } }
         }
     };
     titled(view, ("reproduce", Layer::Findings), (view.word(Word::ReproduceTitle), ""), &body)

@@ -42,3 +42,26 @@ fn an_unfinished_study_answers_nothing_yet_and_a_failed_check_has_its_name() {
     assert_eq!((short.verdict, short.complete), (Verdict::Inconclusive, false));
     assert_eq!(short.failed_checks, ["generator-headroom"]);
 }
+
+#[test]
+fn an_estimate_that_rounds_to_zero_is_no_difference_in_every_language() {
+    let words = [
+        "the estimate is no difference (99 % interval",
+        "추정값으로는 차이가 없습니다(99 %",
+        "估计值显示无差异（99 %",
+    ];
+    for verdict in [Verdict::Equivalent, Verdict::Inconclusive] {
+        let mut result = fixture::with_verdict(verdict);
+        let primary = &mut result.effects.rows[0];
+        (primary.estimate, primary.interval) = (Some(0.999_8), Some((0.991, 1.012)));
+        for (language, words) in Language::ALL.into_iter().zip(words) {
+            let said = sentence(&result, language);
+            assert!(said.to_lowercase().contains(&words.to_lowercase()), "{verdict:?} {language:?}: {said}");
+            assert!(!said.contains("0.0 %"), "{said}");
+        }
+    }
+    let mut result = fixture::with_verdict(Verdict::Worse);
+    let primary = &mut result.effects.rows[0];
+    (primary.estimate, primary.interval) = (Some(1.000_4), Some((1.000_2, 1.000_45)));
+    assert!(sentence(&result, Language::English).contains("uring uses under 0.1 % more"), "{result:?}");
+}

@@ -21,4 +21,5 @@ mod run_pool;
 mod running;
 mod texts;
 mod waiting;
+mod weight;
 mod when;

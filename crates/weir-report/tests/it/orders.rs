@@ -211,7 +211,7 @@ fn a_limit_that_is_open_or_missed_says_so() {
         least.outcome = Some(outcome);
         sentence(result, Language::English)
     };
-    let asked = "epoll: it stays open whether mesh, the least costly of 5, adds at most 0.5×";
+    let asked = "epoll: the data do not decide whether mesh, the least costly of 5, adds at most 0.5×";
     let known = of(&mut result, Outcome::Open);
     assert!(known.contains("naive has 21.9 % less"), "what is known comes first: {known}");
     let page = markdown(&result, Language::English);
@@ -229,7 +229,7 @@ fn a_limit_that_is_open_or_missed_says_so() {
         .rows
         .retain(|row| row.question != Question::AddedShare(0) || row.cell_id != cell_id("paced"));
     let without = of(&mut result, Outcome::Open);
-    assert!(without.contains("[0.36, 0.44]; paced –; flood 0.10×"), "{without}");
+    assert!(without.contains("[0.36, 0.44]; paced not known; flood 0.10×"), "{without}");
 }
 
 #[test]

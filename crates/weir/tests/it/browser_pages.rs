@@ -1,7 +1,7 @@
 //! Every page of the dashboard in a real browser, and a report as a file, at the widths of phones, of frames in a
 //! document, of a tablet and of a screen, in each language, light and dark: nothing is wider than its window, what is
-//! written can be read, labels do not overlap, every element has a name, and a chart fits into its frame. Skipped where
-//! no browser is.
+//! written can be read, labels do not overlap, every element has a name, a chart fits into its frame. Readers who do
+//! not see a page, or use no mouse, are kept out by nothing in `accessible.js`. Skipped where no browser is.
 
 use std::{
     fs::{self, File},
@@ -46,6 +46,8 @@ const CONTRAST_MIN: [(&str, f64); 2] = [("large", 3.0), ("normal", 4.5)];
 
 const MEASURED: &str = include_str!("measured.js");
 
+const ACCESSIBLE: &str = include_str!("accessible.js");
+
 /// Connections of the cells that the study of this test keeps.
 const CONNECTIONS: [u32; 3] = [1, 100, 1000];
 
@@ -54,7 +56,7 @@ const ROUNDS: u32 = 8;
 
 /// A map of a machine that exists only in numbers, with several CPUs on the server's side and failures on one arm, so
 /// that each of the eight charts has something to draw.
-fn store_map(results: &Path) {
+pub fn store_map(results: &Path) {
     let host = HostDefaults { seed: 3, server_cpus: vec![0, 1, 2, 3], ..HostDefaults::default() };
     let built_in = BuiltIn::named("tps").expect("it is built in");
     let mut spec = built_in.study(&host).unwrap_or_else(|error| panic!("{error}")).spec;
@@ -110,6 +112,8 @@ impl Shown {
             "/compare?a=map&b=map",
             "/compare?a=zz&b=map",
             "/compare",
+            "/history",
+            "/pool?study=tps",
             "/live",
             "/top",
             "/charts",
@@ -185,6 +189,13 @@ impl Look<'_> {
                 let found = faults(&seen, width, scheme, frame_px);
                 self.wrong.extend(found.into_iter().map(|fault| format!("{page} {scheme} {width}: {fault}")));
             }
+        }
+        // Colours decide nothing here.
+        for width in [WIDTHS_PX[0], WIDTHS_PX[4]] {
+            self.browser.resize(width);
+            let seen = self.browser.eval(ACCESSIBLE);
+            let found = seen.as_array().map_or(&[][..], Vec::as_slice);
+            self.wrong.extend(found.iter().map(|fault| format!("{page} {width}: {fault}")));
         }
     }
 }

@@ -8,8 +8,11 @@
 mod as_on_kernel;
 mod browser;
 mod browser_pages;
+mod browser_pictures;
 mod chaos;
 mod check_steps;
+#[path = "../../../../xtask/src/chromium.rs"]
+mod chromium;
 mod compare;
 mod compare_servers;
 mod counts;
@@ -79,3 +82,5 @@ mod study_storage;
 mod text;
 mod top;
 mod unix;
+#[path = "../../../weir-report/tests/it/weight.rs"]
+mod weight;

@@ -4,7 +4,13 @@ use std::fs;
 
 use weir_record::{frontier::Standing, metric::Metric, study::StudyResult, verdict::Verdict};
 
-use super::harness::{expect_refusal, folder, shown, weir};
+use super::{
+    harness::{expect_refusal, folder, shown, weir},
+    weight::{COMPRESSED_BYTES_MAX, compressed_bytes, unfolded_words},
+};
+
+/// Most words of its page before anything is unfolded: as many as the page of `quick` may have.
+const WORDS_MAX: usize = 1_800;
 
 /// A form of the study that takes a second: no disk, two settings of the kernel's mean.
 const SMALL: &str = r#"
@@ -97,6 +103,10 @@ fn a_study_on_simulated_devices_answers_from_its_seed_alone() {
         summary.and_then(|it| it.mean(Metric::MissRate)).expect("it was simulated")
     };
     assert!(misses("mean-half") > 0.2 && misses("regime") < 0.01);
+    let page = fs::read_to_string(folder.join("first/report.html")).expect("it was written");
+    let (words, bytes) = (unfolded_words(&page), compressed_bytes(&page));
+    assert!((WORDS_MAX / 4..=WORDS_MAX).contains(&words), "{words} words");
+    assert!(bytes <= COMPRESSED_BYTES_MAX, "{bytes} bytes");
 }
 
 #[test]
