@@ -19,7 +19,11 @@ pub(super) fn document(blocks: &Blocks, language: Language, above: &Markup) -> S
 /// Everything below the head of the page.
 pub(super) fn content(blocks: &Blocks, language: Language) -> Markup {
     html! {
-        header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
+        header.top {
+            p.study { "weir observe" }
+            // A page has one main heading: the conclusion, or else what was observed.
+            @if blocks.conclusion.is_empty() { h1.asks { (blocks.title) } } @else { p.asks { (blocks.title) } }
+        }
         @if let Some((first, others)) = blocks.conclusion.split_first() {
             section.card.doubt {
                 h1 { (display::keep_together(first)) }

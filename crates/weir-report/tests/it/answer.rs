@@ -46,9 +46,9 @@ fn an_unfinished_study_answers_nothing_yet_and_a_failed_check_has_its_name() {
 #[test]
 fn an_estimate_that_rounds_to_zero_is_no_difference_in_every_language() {
     let words = [
-        "the estimate is no difference (99 % interval",
-        "추정값으로는 차이가 없습니다(99 %",
-        "估计值显示无差异（99 %",
+        "the estimate is no difference (95 % interval",
+        "추정값으로는 차이가 없습니다(95 %",
+        "估计值显示无差异（95 %",
     ];
     for verdict in [Verdict::Equivalent, Verdict::Inconclusive] {
         let mut result = fixture::with_verdict(verdict);
