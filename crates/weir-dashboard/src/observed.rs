@@ -123,7 +123,10 @@ fn drawn(reader: &Reader, pid: u32, seen: Option<&Observation>) -> String {
             div #process {
                 @match seen {
                     Some(seen) => (observation::content(seen, reader.language)),
-                    None => { h1 { (reader.say(words::OBSERVING_BEGINS)) } p.help { (reader.say(words::OBSERVE_HELP)) } }
+                    None => {
+                        h1 { (reader.say(words::OBSERVING_BEGINS)) }
+                        p.help { (reader.say(words::OBSERVE_HELP)) }
+                    }
                 }
             }
         }
