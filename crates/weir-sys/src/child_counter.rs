@@ -49,6 +49,11 @@ const _: () = assert!(mem::size_of::<Attributes>() == 64);
 /// Disabled in this thread, inherited by children, and enabled at an exec; excludes the kernel and the hypervisor.
 const FLAGS: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 12;
 
+/// Never enabled, and not inherited. While a thread has such an event, the kernel does not exchange the thread's events
+/// with those of a child at a context switch (`perf_event_context_sched_out`). Between fork and exec it would otherwise
+/// do so: the counter went to the child, ended with it, and did not count the next one.
+const FLAGS_ANCHOR: u64 = 1 | 1 << 5 | 1 << 6;
+
 /// A read returns the count and the times for which it was enabled and for which it actually ran.
 const READ_FORMAT: u64 = 1 | 1 << 1;
 
@@ -59,6 +64,8 @@ const CLOSE_ON_EXEC: u64 = 1 << 3;
 #[derive(Debug)]
 pub struct ChildCounter {
     event: File,
+    /// Keeps the counter with this thread.
+    _anchor: File,
 }
 
 impl ChildCounter {
@@ -67,28 +74,7 @@ impl ChildCounter {
     /// # Errors
     /// Fails when the machine lacks this counter, or this user may not use it.
     pub fn open(counted: Counted) -> io::Result<Self> {
-        let (kind, config) = counted.numbers();
-        let size = u32::try_from(mem::size_of::<Attributes>()).map_err(io::Error::other)?;
-        let attributes = Attributes {
-            kind,
-            size,
-            config,
-            read_format: READ_FORMAT,
-            flags: FLAGS,
-            ..Attributes::default()
-        };
-        // SAFETY: `attributes` is a valid structure of the size that it names, and the call keeps no pointer. The
-        // other arguments are this thread, any CPU and no group.
-        let event = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC)
-        };
-        match i32::try_from(event) {
-            Ok(event @ 0..) => {
-                // SAFETY: the kernel has just given this descriptor to this process alone.
-                Ok(Self { event: unsafe { File::from_raw_fd(event) } })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Self { _anchor: opened(counted, FLAGS_ANCHOR)?, event: opened(counted, FLAGS)? })
     }
 
     /// The count of all programs so far. `None` if the counter was multiplexed meanwhile, so that it missed events.
@@ -102,6 +88,23 @@ impl ChildCounter {
         };
         let (count, enabled, ran) = (number(0), number(1), number(2));
         (ran >= enabled).then_some(count)
+    }
+}
+
+/// An event of the calling thread.
+fn opened(counted: Counted, flags: u64) -> io::Result<File> {
+    let (kind, config) = counted.numbers();
+    let size = u32::try_from(mem::size_of::<Attributes>()).map_err(io::Error::other)?;
+    let attributes =
+        Attributes { kind, size, config, read_format: READ_FORMAT, flags, ..Attributes::default() };
+    // SAFETY: `attributes` is a valid structure of the size that it names, and the call keeps no pointer. The other
+    // arguments are this thread, any CPU and no group.
+    let event =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
+    match i32::try_from(event) {
+        // SAFETY: the kernel has just given this descriptor to this process alone.
+        Ok(event @ 0..) => Ok(unsafe { File::from_raw_fd(event) }),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
