@@ -124,9 +124,9 @@ impl<J: Send + 'static> ThreadPool<J> {
 
 impl<J> ThreadPool<J> {
     /// Drops the jobs that have not begun, and waits for the others, at most for [`TEARDOWN`]. From then on it takes
-    /// no more jobs.
+    /// no more jobs. A pool that was closed before is not waited for again.
     pub(crate) fn close(&self) -> Unfinished {
-        let (jobs, waiting) = self.0.lock().close();
+        let Some((jobs, waiting)) = self.0.lock().close() else { return Unfinished::default() };
         let dropped = jobs.len();
         waiting.into_iter().for_each(Waker::wake);
         drop(jobs);

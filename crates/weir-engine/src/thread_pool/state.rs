@@ -13,7 +13,7 @@
 //! while they are exactly that many; (3) a job is in the queue only while a thread exists, or is about to be started,
 //! unless [`State::take_stranded`] follows.
 
-use std::{collections::VecDeque, task::Waker};
+use std::{collections::VecDeque, mem, task::Waker};
 
 use crate::sync::{Ticket, WaitList};
 
@@ -162,16 +162,19 @@ impl<J> State<J> {
         if self.threads > 0 {
             return Default::default();
         }
-        let jobs = std::mem::take(&mut self.jobs);
+        let jobs = mem::take(&mut self.jobs);
         (jobs, std::iter::from_fn(|| self.reserve()).collect())
     }
 
-    /// Takes no more jobs. Returns those that have not begun, and the callers to wake. Threads end after their job.
-    pub(super) fn close(&mut self) -> (VecDeque<J>, Vec<Waker>) {
-        self.is_closed = true;
+    /// Takes no more jobs. Returns those that have not begun, and the callers to wake; `None` if it was closed before.
+    /// Threads end after their job.
+    pub(super) fn close(&mut self) -> Option<(VecDeque<J>, Vec<Waker>)> {
+        if mem::replace(&mut self.is_closed, true) {
+            return None;
+        }
         let mut waiting = Vec::new();
         self.line.take_all(&mut waiting);
-        (std::mem::take(&mut self.jobs), waiting)
+        Some((mem::take(&mut self.jobs), waiting))
     }
 
     /// Threads that exist, or are being started.
@@ -254,7 +257,9 @@ mod tests {
         assert_eq!((Vec::from(jobs), wakers.len()), (vec![1], 1));
         assert!(matches!(state.admit(&mut caller.0, Waker::noop()), Admission::Place));
         assert!(state.push(2));
-        assert_eq!(Vec::from(state.close().0), [2]);
+        let (dropped, _) = state.close().expect("it is open");
+        assert_eq!(Vec::from(dropped), [2]);
+        assert!(state.close().is_none(), "its threads were waited for once");
         assert!(matches!(state.admit(&mut caller.0, Waker::noop()), Admission::Closed));
         assert!(matches!(state.next(false), Next::End));
     }
